@@ -201,7 +201,14 @@ func (e information) body() string {
 	return "Job ad information event triggered.\n" + ad.FormatSorted()
 }
 
-func (e information) attributes(ad *classads.Ad) { ad.Update(e.ad) }
+// attributes leaves what the event has of its own, such as its type (JobAdInformationEvent::toClassAd).
+func (e information) attributes(ad *classads.Ad) {
+	for name, expr := range e.ad.All() {
+		if !ad.Has(name) {
+			ad.Insert(name, expr)
+		}
+	}
+}
 
 // oneLine keeps text from beginning a line of its own, which readers could take for another event.
 func oneLine(s string) string {

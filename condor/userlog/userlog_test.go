@@ -208,8 +208,8 @@ func TestSiteLogs(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "events"))
-	if n := strings.Count(string(text), "TriggerEventTypeNumber"); err != nil || n != 2 || strings.Count(string(text), "/bin/true") != 1 {
-		t.Errorf("%d events with attributes, want 2, one of which has the job's: %v\n%s", n, err, text)
+	if n := strings.Count(string(text), "TriggerEventTypeNumber"); err != nil || n != 2 || strings.Count(string(text), "/bin/true") != 1 || strings.Count(string(text), "<s>JobAdInformationEvent<") != 2 {
+		t.Errorf("%d events with attributes, want 2 of their own type, one of which has the job's: %v\n%s", n, err, text)
 	}
 	for _, f := range l.files {
 		if !f.sync {
