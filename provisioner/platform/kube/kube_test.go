@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -402,12 +403,19 @@ func TestDeletedSoon(t *testing.T) {
 // The Job controller makes no pod in the place of one that failed: how often that is
 // tried is up to the back-off of the template.
 func TestJobTriesOnce(t *testing.T) {
-	m, err := parse(templates(jobManifest)[0], DefaultGPU)
-	if err != nil {
-		t.Fatal(err)
-	}
-	job, _ := m.build("site", "ns", spec1)
-	if n := job.Spec.BackoffLimit; n == nil || *n != 0 {
-		t.Errorf("backoffLimit is %v; Kubernetes makes it 6", n)
+	for policy, want := range map[string]int32{"Never": 0, "OnFailure": math.MaxInt32} {
+		text := strings.Replace(jobManifest, "    spec:\n", "    spec:\n      restartPolicy: "+policy+"\n", 1)
+		m, err := parse(templates(text)[0], DefaultGPU)
+		if err != nil {
+			t.Fatal(err)
+		}
+		job, _ := m.build("site", "ns", spec1)
+		if n := job.Spec.BackoffLimit; n == nil || *n != want {
+			t.Errorf("restartPolicy %s: backoffLimit is %v, want %d", policy, n, want)
+		}
+		text = strings.Replace(text, "\nspec:\n", "\nspec:\n  backoffLimit: 4\n", 1)
+		if _, err := parse(templates(text)[0], DefaultGPU); err == nil || !strings.Contains(err.Error(), "backoffLimit 4") {
+			t.Errorf("restartPolicy %s: the error is %v", policy, err)
+		}
 	}
 }

@@ -70,12 +70,9 @@ func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
 		if n := m.job.Spec.Completions; n != nil && *n != 1 {
 			return fail(fmt.Errorf("the Job has completions %d; each unit is one pod, so take it out", *n))
 		}
-		// A pod in the place of one that failed would not wait for the template's
-		// back-off. Kubernetes' own default is 6.
-		if n := m.job.Spec.BackoffLimit; n != nil && *n != 0 {
-			return fail(fmt.Errorf("the Job has backoffLimit %d; the provisioner makes another one when it is time for it, so take it out or write 0", *n))
+		if err := limit(&m.job.Spec); err != nil {
+			return fail(err)
 		}
-		m.job.Spec.BackoffLimit = new(int32)
 		pod = &m.job.Spec.Template.Spec
 	case podKind:
 		m.pod = &corev1.Pod{}
@@ -129,6 +126,22 @@ func theOne(manifest string) (text []byte, kind string, err error) {
 		return nil, "", fmt.Errorf("it has %s; one must be a Job of batch/v1 or a Pod of v1", cmp.Or(shortest(strings.Join(others, ", "), maxDetail), "no object"))
 	}
 	return text, kind, nil
+}
+
+// limit sets how often the Job controller tries again. Kubernetes' own default is 6.
+func limit(job *batchv1.JobSpec) error {
+	want, why := int32(0), "the provisioner makes another Job when it is time for it"
+	if job.Template.Spec.RestartPolicy == corev1.RestartPolicyOnFailure {
+		// The controller counts each container that is started anew, as those of
+		// payloads are for each job (job_controller.go: pastBackoffLimitOnFailure). Pods
+		// whose containers start again do not fail by themselves.
+		want, why = math.MaxInt32, "with restartPolicy OnFailure each start of a payload container counts"
+	}
+	if n := job.BackoffLimit; n != nil && *n != want {
+		return fmt.Errorf("the Job has backoffLimit %d; %s, so take it out or write %d", *n, why, want)
+	}
+	job.BackoffLimit = &want
+	return nil
 }
 
 // payloads returns the payload containers of a pod, sidecars among them.
