@@ -94,7 +94,7 @@ func startCondor(ctx context.Context, dir string) (*htcondor, error) {
 func (c *htcondor) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("the collector knows no two schedds after two minutes"))
 	defer cancel()
-	return poll(ctx, func() error {
+	return poll(ctx, 100*time.Millisecond, func() error {
 		select {
 		case err := <-c.ended:
 			cancel()

@@ -14,7 +14,9 @@ import (
 // TestScheddHangs: one of two schedds is stopped. The jobs of the other get pods in the same round, and nothing is withdrawn, since the
 // jobs that are not known may need what is there.
 func TestScheddHangs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, "hangs", "policy: {settle: 1m}")
+	s.schedds = []string{one, two}
 	condor.submit(t, two, alice, s.name, "queue")
 	p := s.start(t.Context())
 	p.await("a pod for the second schedd's job", roundOf, func(r record) bool { return r.Made == 1 })
@@ -40,7 +42,7 @@ func TestScheddHangs(t *testing.T) {
 
 // TestCollectorHangs: the collector is stopped. No round knows what is there, so that none makes anything; the next one that does, goes on.
 func TestCollectorHangs(t *testing.T) {
-	s := newSite(t, "collector", fmt.Sprintf("schedds: [%q]", condor.schedds[one]))
+	s := newSite(t, "collector")
 	condor.submit(t, one, alice, s.name, "queue")
 	resume := condor.pause(t, "condor_collector", "")
 	p := s.start(t.Context())
@@ -56,6 +58,7 @@ func TestCollectorHangs(t *testing.T) {
 // TestScheddAnswersHalf: a schedd's answer breaks off in the middle. The jobs of the other get pods, nothing is withdrawn, and nothing hangs.
 func TestScheddAnswersHalf(t *testing.T) {
 	s := newSite(t, "half")
+	s.schedds = []string{one, two}
 	condor.submit(t, one, alice, s.name, "queue")
 	condor.submit(t, two, mallet, s.name, "requirements = TARGET.Memory > $(Process)\nqueue 500")
 	address := strings.Trim(strings.TrimSpace(condor.must(t, "", "", "condor_status", "-schedd", "-af", "MyAddress", "-constraint", fmt.Sprintf("Name == %q", condor.schedds[two]))), "<>")

@@ -131,6 +131,7 @@ func TestScale(t *testing.T) {
 	machine := measured.Machine()
 	s := newSite(t, "scale", "policy: {settle: 1m}")
 	first := s.prove()
+	s.pace = time.Second // the API server has other things to do
 	n := *size
 	condor.submit(t, one, alice, s.name, fmt.Sprintf("queue %d", n))
 	l := &ledger{s: s, p: s.start(t.Context())}

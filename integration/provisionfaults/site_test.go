@@ -34,7 +34,9 @@ type site struct {
 	// settings are further lines of the configuration.
 	settings []string
 	account  string
-	logged   int // processes whose output a failure has shown
+	schedds  []string      // those that are asked
+	pace     time.Duration // how often await looks
+	logged   int           // processes whose output a failure has shown
 }
 
 // podManifest is a pod with a payload container. KWOK runs it if the label says so.
@@ -75,11 +77,11 @@ const (
 // newSite makes a site with one template of bare pods that stay pending.
 func newSite(t *testing.T, name string, settings ...string) *site {
 	t.Helper()
-	s := &site{t: t, name: name, server: plane.Server(), settings: settings}
+	s := &site{t: t, name: name, server: plane.Server(), settings: settings, schedds: []string{one}, pace: 100 * time.Millisecond}
 	s.account = s.makeNamespace()
 	s.template("plain", fmt.Sprintf(podManifest, held), oneShape)
 	t.Cleanup(func() {
-		for _, schedd := range []string{one, two} {
+		for _, schedd := range s.schedds {
 			condor.remove(t, schedd, name, "true")
 		}
 		if err := plane.Do(context.Background(), http.MethodDelete, "/api/v1/namespaces/"+s.namespace(), "", nil, nil); err != nil {
@@ -181,8 +183,18 @@ func (s *site) write(name, text string) {
 func (s *site) command(ctx context.Context, args ...string) *exec.Cmd {
 	s.t.Helper()
 	lines := append([]string{"name: " + s.name, "namespace: " + s.namespace(), fmt.Sprintf("filter: ProvisionTest == %q", s.name), "interval: 10s"}, s.settings...)
-	if !slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "lease:") }) {
+	has := func(key string) bool {
+		return slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, key+":") })
+	}
+	if !has("lease") {
 		lines = append(lines, "lease: {disabled: true}")
+	}
+	if !has("schedds") {
+		var names []string
+		for _, schedd := range s.schedds {
+			names = append(names, fmt.Sprintf("%q", condor.schedds[schedd]))
+		}
+		lines = append(lines, "schedds: ["+strings.Join(names, ", ")+"]")
 	}
 	s.write("provisioner.yaml", strings.Join(lines, "\n")+"\n")
 	ca, err := os.ReadFile(plane.CA())
@@ -342,7 +354,7 @@ func (p *process) await(what string, within time.Duration, is func(record) bool)
 	var last record
 	ctx, cancel := context.WithTimeoutCause(p.t.Context(), within, fmt.Errorf("waiting for %s: not within %s", what, within))
 	defer cancel()
-	err := poll(ctx, func() error {
+	err := poll(ctx, 100*time.Millisecond, func() error {
 		select {
 		case err := <-p.done:
 			cancel()
@@ -515,14 +527,14 @@ func (s *site) await(what string, within time.Duration, ready func() error) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeoutCause(s.t.Context(), within, fmt.Errorf("waiting for %s: not within %s", what, within))
 	defer cancel()
-	if err := poll(ctx, ready); err != nil {
+	if err := poll(ctx, s.pace, ready); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
 // poll calls ready until it returns nil, or ctx ends.
-func poll(ctx context.Context, ready func() error) error {
-	tick := time.NewTicker(100 * time.Millisecond)
+func poll(ctx context.Context, pace time.Duration, ready func() error) error {
+	tick := time.NewTicker(pace)
 	defer tick.Stop()
 	for {
 		err := ready()

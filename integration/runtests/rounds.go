@@ -88,7 +88,9 @@ func roundsOf(pool string) []round {
 		}},
 		{"execution points and schedds without a pod", []step{fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-run", withoutPod)}},
 		{"provisioners that stand by, and their page in a browser", []step{tests("standby", "-v"), tests("statuspage", "-v")}},
-		{"the provisioner's faults", []step{tests("provisionfaults", "-v")}}, // it starts all that it needs
+		{"the provisioner's faults", []step{ // it starts all that it needs
+			tests("provisionfaults", "-v", "-parallel", "12", "-skip", "TestScale"), tests("provisionfaults", "-v", "-run", "TestScale"),
+		}},
 		{"32 slots in a pod", []step{
 			fresh(pool, "--slots", "32"),
 			tests("manyslots", "-v"),

@@ -367,6 +367,13 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// withoutPool reports whether the tests of a round start all that they need.
+func withoutPool(r round) bool {
+	return !slices.ContainsFunc(r.steps, func(s step) bool {
+		return !slices.ContainsFunc([]string{"./standby", "./statuspage", "./provisionfaults"}, func(pkg string) bool { return slices.Contains(s.argv, pkg) })
+	})
+}
+
 // TestRounds: a run has one of the rounds, each has its turn, and `-lane rounds` has all.
 func TestRounds(t *testing.T) {
 	t.Setenv(inTurn, filepath.Join(t.TempDir(), "turn"))
@@ -376,13 +383,15 @@ func TestRounds(t *testing.T) {
 	all := roundsOf("pool")
 	left := map[string]bool{}
 	for _, r := range all {
-		if r.name == "" || left[stepNames(r.steps)] || len(r.steps) < 2 || !strings.HasPrefix(r.steps[0].name, "pool up ") {
+		begins := len(r.steps) > 1 && strings.HasPrefix(r.steps[0].name, "pool up ")
+		if r.name == "" || left[stepNames(r.steps)] || !begins && !withoutPool(r) {
 			t.Errorf("round %q: %s", r.name, stepNames(r.steps))
 		}
 		left[stepNames(r.steps)] = true
 	}
 	now := time.Date(2026, 11, 1, 12, 30, 0, 0, time.UTC)
-	for i := range all {
+	// The hours go by the next prime number.
+	for i := range 2 * len(all) {
 		got, err := roundAt(now.Add(time.Duration(i)*time.Hour), "pool")
 		if err != nil {
 			t.Fatal(err)
@@ -393,7 +402,7 @@ func TestRounds(t *testing.T) {
 		t.Errorf("never run: %q", slices.Collect(maps.Keys(left)))
 	}
 	noted, err := os.ReadFile(os.Getenv(inTurn))
-	if err != nil || strings.Count(string(noted), ": "+all[0].name+"; others") != 1 {
+	if err != nil || !strings.Contains(string(noted), ": "+all[0].name+"; others") {
 		t.Errorf("%v, noted:\n%s", err, noted)
 	}
 
