@@ -28,7 +28,7 @@ type Seen struct {
 
 // Bounds of what a slot may say.
 const (
-	MaxSeen       = 64 << 10 // bytes
+	maxSeen       = 32 << 10 // bytes that are kept
 	maxReferences = 50
 )
 
@@ -98,7 +98,11 @@ func Learn(ad *classads.Ad, shape string, now time.Time) (*Seen, error) {
 		return nil, fmt.Errorf("the slot's Requirements refer to %d attributes of the job, and at most %d are asked for", len(s.References), maxReferences)
 	}
 	s.asNew(own, now)
-	sum := sha256.Sum256([]byte(real.FormatSorted()))
+	text := real.FormatSorted()
+	if len(text) > maxSeen {
+		return nil, fmt.Errorf("the slot advertises %d bytes beside what it measures, and at most %d are kept", len(text), maxSeen)
+	}
+	sum := sha256.Sum256([]byte(text))
 	s.Digest = hex.EncodeToString(sum[:8])
 	return s, nil
 }

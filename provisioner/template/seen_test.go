@@ -126,6 +126,7 @@ func TestAdsThatAreNotLearnt(t *testing.T) {
 		"no Requirements":               "Cpus = 1",
 		"takes no more jobs":            "Requirements = false",
 		"which each job has for itself": "Requirements = START\nSTART = TARGET.ProcId == 5",
+		"at most 32768 are kept":        "Requirements = TARGET.X\nY = \"" + strings.Repeat("y", maxSeen) + "\"",
 		"refer to 51 attributes":        many,
 	} {
 		ad, err := classads.ParseOld(text)
