@@ -8,6 +8,7 @@ import (
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/supply"
+	"podstarter/provisioner/template"
 )
 
 // stuckAfter is how long a unit may be unable to begin before it counts as stuck: a
@@ -34,7 +35,8 @@ func stuck(u platform.Unit, now time.Time) bool {
 // health follows what becomes of units, and keeps the back-off of each template and
 // shape.
 type health struct {
-	within    time.Duration
+	within time.Duration
+	// templates has those of the configuration, and no other one.
 	templates map[string]backoff.State
 	shapes    map[string]backoff.State // those that the platform refused
 	units     map[string]fate
@@ -51,8 +53,19 @@ type fate struct {
 	counted backoff.Reason
 }
 
-func newHealth(within time.Duration) *health {
-	return &health{within: within, templates: map[string]backoff.State{}, shapes: map[string]backoff.State{}, units: map[string]fate{}}
+func newHealth(within time.Duration, templates []template.Template) *health {
+	h := &health{within: within, templates: map[string]backoff.State{}, shapes: map[string]backoff.State{}, units: map[string]fate{}}
+	for _, t := range templates {
+		h.templates[t.Name] = backoff.State{}
+	}
+	return h
+}
+
+// change changes the back-off of a template, if it is configured.
+func (h *health) change(template string, change func(backoff.State) backoff.State) {
+	if s, ok := h.templates[template]; ok {
+		h.templates[template] = change(s)
+	}
 }
 
 // look notes what has happened to the units since the last time. After a restart
@@ -83,13 +96,13 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		}
 		if reported && !f.reported {
 			f.reported = true
-			h.templates[u.Template] = h.templates[u.Template].Reported(now)
+			h.change(u.Template, func(s backoff.State) backoff.State { return s.Reported(now) })
 		}
 		f.missing = u.Phase == platform.Running && !reported && (f.reported && now.Sub(f.seen) > updates || !f.reported && !u.Began.IsZero() && now.Sub(u.Began) > h.within)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
 			failed = append(failed, Failure{Unit: u.Name, Template: u.Template, Reason: trouble, Detail: u.Detail})
-			h.templates[u.Template] = h.templates[u.Template].Failed(trouble, when(u, now))
+			h.change(u.Template, func(s backoff.State) backoff.State { return s.Failed(trouble, when(u, now)) })
 		}
 		h.units[u.Name] = f
 	}

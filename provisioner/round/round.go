@@ -97,7 +97,7 @@ func New(c Config, pool Pool, p platform.Platform) *Round {
 	if c.CallTime == 0 {
 		c.CallTime = DefaultCallTime
 	}
-	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin)}
+	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.Templates)}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
 			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})

@@ -570,3 +570,24 @@ func TestImageThatPodsRefuse(t *testing.T) {
 		}
 	}
 }
+
+// What units say of their template is written in labels that others may change: it
+// is kept of no template that is not configured.
+func TestTemplatesThatAreGone(t *testing.T) {
+	s := newSite(t)
+	for i := range 100 {
+		spec := platform.Spec{Name: fmt.Sprint("x", i), Template: fmt.Sprint("gone", i), Shape: "one"}
+		if err := s.platform.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		s.report(spec.Name, resources.Amount{})
+		if i%2 == 0 {
+			delete(s.pool.slots, spec.Name)
+			s.platform.Fail(spec.Name)
+		}
+	}
+	rep := s.run()
+	if n := len(s.round.health.templates); n != 1 || len(rep.Failed) != 50 {
+		t.Errorf("the back-off of %d templates is kept, and %d failures are reported; want 1 and 50", n, len(rep.Failed))
+	}
+}
