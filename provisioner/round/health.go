@@ -46,6 +46,9 @@ type health struct {
 type fate struct {
 	reported bool // its startd has reported at some time
 	missing  bool // it should have reported, or does so no longer
+	// followed: it was seen in each round since it can have reported for the first
+	// time, so that it is certain whether it ever has.
+	followed bool
 	// slots are those that the collector knew last, and seen is when that was.
 	slots *supply.Pod
 	seen  time.Time
@@ -80,7 +83,8 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 	there := map[string]bool{}
 	for _, u := range units {
 		there[u.Name] = true
-		f := h.units[u.Name]
+		f, known := h.units[u.Name]
+		f.followed = u.Phase == platform.Pending || known && f.followed
 		reported := false
 		// Nothing reports from a pod that does not run, whoever advertises so.
 		for _, host := range u.Hosts {
@@ -114,6 +118,23 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 	return failed
 }
 
+// blind notes that a round did not know what there is: a unit may have reported
+// meanwhile, and be known no longer.
+func (h *health) blind() {
+	for name, f := range h.units {
+		f.followed = false
+		h.units[name] = f
+	}
+}
+
+// unreported reports whether it is certain that a unit has run for so long and has
+// never reported, and so has never had a job. After a restart that is not known of
+// units which ran before: their collector may be away while their jobs run.
+func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
+	f := h.units[u.Name]
+	return after > 0 && u.Phase == platform.Running && f.followed && f.missing && !f.reported && now.Sub(u.Began) > after
+}
+
 // when is when the trouble of a unit came.
 func when(u platform.Unit, now time.Time) time.Time {
 	if u.Phase == platform.Ended && !u.Ended.IsZero() && u.Ended.Before(now) {
@@ -145,7 +166,10 @@ func (h *health) denied(shape string, now time.Time) {
 }
 
 // accepted notes that the platform made a unit of a shape.
-func (h *health) accepted(shape string) { delete(h.shapes, shape) }
+func (h *health) accepted(shape, unit string) {
+	delete(h.shapes, shape)
+	h.units[unit] = fate{followed: true}
+}
 
 // closed returns why no unit of a shape is tried, or an empty string.
 func (h *health) closed(shape string, now time.Time) string {

@@ -591,3 +591,73 @@ func TestTemplatesThatAreGone(t *testing.T) {
 		t.Errorf("the back-off of %d templates is kept, and %d failures are reported; want 1 and 50", n, len(rep.Failed))
 	}
 }
+
+// A unit that runs and never reports is ended after a while; one that has reported
+// once is not, whatever the collector knows later, nor one of which that is not
+// certain.
+func TestUnreportedIsEnded(t *testing.T) {
+	s := newSite(t)
+	s.config.Templates = slices.Clone(s.config.Templates)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	s.restart(s.platform)
+	s.prove()
+	worker := s.units()
+	if worker[platform.Running] != 1 {
+		t.Fatalf("%v", worker)
+	}
+	s.pool.groups = []demand.Group{jobs(t, 2, plainJob)}
+	silent := s.run().Made
+	if len(silent) == 0 {
+		t.Fatal("nothing is made")
+	}
+	for _, name := range silent {
+		s.platform.Begin(name)
+	}
+	s.pool.groups = nil
+	var removed []string
+	minutes := func(n int) {
+		for range n {
+			s.now = s.now.Add(time.Minute)
+			removed = append(removed, s.run().Removed...)
+		}
+	}
+	// The collector starts anew, and the one that works is unknown to it for long.
+	s.pool.slots = map[string]*supply.Pod{}
+	minutes(29)
+	if len(removed) != 0 {
+		t.Errorf("%v are ended within 29 minutes", removed)
+	}
+	minutes(60)
+	slices.Sort(removed)
+	slices.Sort(silent)
+	if diff := cmp.Diff(silent, removed); diff != "" || s.units()[platform.Running] != 1 {
+		t.Errorf("ended: -want +got\n%s", diff)
+	}
+
+	for name, meanwhile := range map[string]func(s *site){
+		"a provisioner that starts anew": func(s *site) { s.restart(s.platform) },
+		"a round without the collector": func(s *site) {
+			s.pool.slots, s.pool.slotsErr = nil, errors.New("away")
+			s.run()
+			s.pool.slots, s.pool.slotsErr = map[string]*supply.Pod{}, nil
+		},
+		"a template that never ends its pods": func(s *site) { s.config.Templates[0].EndUnreported = 0; s.round.config.Templates[0].EndUnreported = 0 },
+	} {
+		s = newSite(t)
+		s.config.Templates[0].EndUnreported = 30 * time.Minute
+		s.restart(s.platform)
+		s.pool.groups = []demand.Group{jobs(t, 2, plainJob)}
+		made := s.run().Made
+		if len(made) == 0 {
+			t.Fatalf("%s: nothing is made", name)
+		}
+		s.platform.Begin(made[0])
+		s.run()
+		meanwhile(s)
+		s.pool.groups, removed = nil, nil
+		minutes(120)
+		if len(removed) != 0 {
+			t.Errorf("%s: %v are ended", name, removed)
+		}
+	}
+}
