@@ -194,6 +194,9 @@ func (l *Log) acts(rep round.Report) {
 	for _, name := range rep.Withdrawn {
 		l.log.Info("A pod is withdrawn", "pod", clean(name), "reason", clean(reasons[name]))
 	}
+	for _, name := range rep.Removed {
+		l.log.Warn("A pod is ended that has never reported to the collector", "pod", clean(name))
+	}
 	for i, f := range rep.Failed {
 		if i == maxLines {
 			l.log.Warn("Other pods came to nothing", "pods", len(rep.Failed)-i)

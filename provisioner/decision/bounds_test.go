@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"podstarter/provisioner/resources"
 )
@@ -84,5 +85,30 @@ func TestBoundedFit(t *testing.T) {
 	o := out.Groups[0]
 	if o.Free != 4 || len(o.Waiting) != 1 || !strings.Contains(o.Waiting[0].Why, "it is tried; nobody takes it") {
 		t.Errorf("the outcome is %+v", o)
+	}
+}
+
+// The limit of a user is the same under whatever names the user is charged, and that
+// of others who are charged under the same name is their own.
+func TestLimitOfWhoIsChargedUnderOtherNames(t *testing.T) {
+	in := Input{
+		Now: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), Policy: DefaultPolicy, Limits: Limits{PerUser: 3},
+		Templates: []Template{{Name: "plain", Allowance: 1000}},
+		Shapes:    []Shape{{Name: "one", Size: resources.Amount{CPUs: 1}}},
+		Users:     map[string]User{"eve@x": {Pods: 1}},
+		Groups: []Group{{ID: "g", Submitters: []Submitter{
+			{User: "a.eve@x", Owner: "eve@x", Idle: 50}, {User: "b.eve@x", Owner: "eve@x", Idle: 50}, {User: "eve@x", Owner: "eve@x", Idle: 50},
+			{User: "physics@x", Owner: "bob@x", Idle: 50}, {User: "physics@x", Owner: "eve@x", Idle: 50}, {User: "alice@x", Idle: 50},
+		}}},
+		Fits: [][]Fit{{{Shape: 0, Request: resources.Amount{CPUs: 1}}}},
+	}
+	made := map[string]int{}
+	for _, c := range Decide(in).Create {
+		made[c.User] += c.Count
+	}
+	for user, want := range map[string]int{"eve@x": 2, "bob@x": 3, "alice@x": 3} {
+		if made[user] != want {
+			t.Errorf("%d pods are made for %s, want %d: %v", made[user], user, want, made)
+		}
 	}
 }

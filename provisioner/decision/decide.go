@@ -217,7 +217,8 @@ func (p *pass) take(g, f int) {
 // open makes a pod for the next job of a group, if it may be made, and leaves the
 // cursor of the returned fit at its room. If none may, the fit is -1.
 func (p *pass) open(g int, user *claimant) (fit int, why refusal) {
-	if why := p.gates.user(user); why != (refusal{}) {
+	owner := user.parts[0].owner
+	if why := p.gates.user(owner); why != (refusal{}) {
 		return -1, why
 	}
 	if why := p.gates.group(g, p.out.Groups[g].Idle); why != (refusal{}) {
@@ -253,8 +254,8 @@ func (p *pass) open(g int, user *claimant) (fit int, why refusal) {
 	p.rooms[shape] = append(p.rooms[shape], room{kind: made, pod: -1, left: p.in.Shapes[shape].Size, time: max(there, 0), group: g})
 	p.next[g][best] = len(p.rooms[shape]) - 1
 	p.gates.opened(g, shape)
-	user.pods++
-	p.create(Creation{Shape: shape, Count: 1, User: user.name, Group: g})
+	p.gates.users[owner]++
+	p.create(Creation{Shape: shape, Count: 1, User: owner, Group: g})
 	return best, refusal{}
 }
 

@@ -12,13 +12,15 @@ type claimant struct {
 	name     string
 	priority float64
 	usage    float64
-	pods     int
 	// parts are the user's idle jobs, by group.
 	parts []part
 }
 
-// part is the idle jobs of one user in one group.
-type part struct{ group, idle int }
+// part is the idle jobs of one user in one group, submitted by one person.
+type part struct {
+	group, idle int
+	owner       string
+}
 
 // order is a heap of the users. The one with the least usage for its priority is
 // served first: that is the fair share of the negotiator
@@ -60,10 +62,10 @@ func queue(in *Input) order {
 				if !(u.Usage >= 0) || math.IsInf(u.Usage, 1) {
 					u.Usage = 0
 				}
-				c = &claimant{name: s.User, priority: u.Priority, usage: u.Usage, pods: u.Pods}
+				c = &claimant{name: s.User, priority: u.Priority, usage: u.Usage}
 				byName[s.User] = c
 			}
-			c.parts = append(c.parts, part{group: g, idle: s.Idle})
+			c.parts = append(c.parts, part{group: g, idle: s.Idle, owner: s.owner()})
 		}
 	}
 	users := make(order, 0, len(byName))

@@ -9,15 +9,16 @@ import (
 // gates counts pods against what limits them.
 type gates struct {
 	in       *Input
-	round    int   // made by this decision
-	pods     int   // all that are there, with those made now
-	unready  int   // of those, not yet reported
-	shapes   []int // pods by shape
-	template []int // pods by template
-	arriving []int // of those, not yet reported
-	trying   []int // of those, not stuck
-	stuck    []int // stuck pods by shape
-	coming   []int // pods on their way of which a group's job took the first part
+	round    int            // made by this decision
+	pods     int            // all that are there, with those made now
+	unready  int            // of those, not yet reported
+	shapes   []int          // pods by shape
+	template []int          // pods by template
+	arriving []int          // of those, not yet reported
+	trying   []int          // of those, not stuck
+	stuck    []int          // stuck pods by shape
+	users    map[string]int // made by this decision, by whose jobs need them
+	coming   []int          // pods on their way of which a group's job took the first part
 	// made counts pods that this decision makes, by group and template.
 	made map[[2]int]int
 }
@@ -27,7 +28,7 @@ func newGates(in *Input) gates {
 		in: in, shapes: make([]int, len(in.Shapes)),
 		template: make([]int, len(in.Templates)), arriving: make([]int, len(in.Templates)),
 		trying: make([]int, len(in.Templates)), stuck: make([]int, len(in.Shapes)),
-		coming: make([]int, len(in.Groups)), made: map[[2]int]int{},
+		users: map[string]int{}, coming: make([]int, len(in.Groups)), made: map[[2]int]int{},
 	}
 	for _, p := range in.Pods {
 		g.count(p.Shape, p.Phase < Reported, p.Stuck)
@@ -66,7 +67,7 @@ func (g *gates) opened(group, shape int) {
 }
 
 // user says why no pod is made for a user, or nothing if one may.
-func (g *gates) user(c *claimant) refusal {
+func (g *gates) user(owner string) refusal {
 	l := g.in.Limits
 	switch {
 	case reached(g.pods, l.Pods):
@@ -77,7 +78,7 @@ func (g *gates) user(c *claimant) refusal {
 		return refuse(RoundLimit, "%d pods are made at a time", l.PerRound)
 	case g.round >= mostPods:
 		return refuse(RoundLimit, "%d pods are made at a time", mostPods)
-	case reached(c.pods, l.PerUser):
+	case reached(g.in.Users[owner].Pods+g.users[owner], l.PerUser):
 		return refuse(UserLimit, "the user's limit of %d pods is reached", l.PerUser)
 	}
 	return refusal{}

@@ -43,8 +43,20 @@ func (g Group) Idle() int {
 
 // Submitter is one user's part of a group.
 type Submitter struct {
+	// User is charged for the jobs: by this name they get their share.
 	User string
-	Idle int
+	// Owner has submitted them, and is the same person under whatever name a job is
+	// charged. Empty is User.
+	Owner string
+	Idle  int
+}
+
+// owner is whose limits count.
+func (s Submitter) owner() string {
+	if s.Owner == "" {
+		return s.User
+	}
+	return s.Owner
 }
 
 // User is what the pool says of a submitter.
@@ -54,7 +66,8 @@ type User struct {
 	Priority float64
 	// Usage is the number of CPUs that the user's running jobs have.
 	Usage float64
-	// Pods is the number of pods that were made for the user and are still there.
+	// Pods is the number of pods that were made for jobs which the user submitted, and
+	// that are still there.
 	Pods int
 }
 

@@ -15,7 +15,7 @@ type Output struct {
 type Creation struct {
 	Shape int
 	Count int
-	// User is whose job needed them first, and counts as their owner.
+	// User has submitted the job that needed them first, and counts as their owner.
 	User string
 	// Group is the index of the group whose job needed them first.
 	Group int

@@ -93,7 +93,7 @@ JobCount = 4
 	if len(groups) != 1 || groups[0].Idle() != 7 {
 		t.Fatalf("%d groups, want one with 7 jobs", len(groups))
 	}
-	if diff := cmp.Diff([]Part{{"alice@x", 3, "ap: "}, {"physics.bob@x", 4, "ap: "}}, groups[0].Parts); diff != "" {
+	if diff := cmp.Diff([]Part{{"alice@x", "alice@x", 3, "ap: "}, {"physics.bob@x", "bob@x", 4, "ap: "}}, groups[0].Parts); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"alice@x", "bob@x"}, groups[0].Owners); diff != "" {

@@ -30,8 +30,10 @@ type Cluster struct{ Schedd, Number string }
 
 // Part is the jobs of one submitter in a group.
 type Part struct {
-	User string
-	Idle int
+	// User is charged for the jobs, and Owner has submitted them: jobs of an accounting
+	// group are charged to that.
+	User, Owner string
+	Idle        int
 	// Jobs names some of them, as "schedd: 12.0 ... 14.7".
 	Jobs string
 }
@@ -64,7 +66,7 @@ func Merge(schedds map[string][]Row) []Group {
 			if !slices.Contains(g.Owners, row.Owner) {
 				g.Owners = append(g.Owners, row.Owner)
 			}
-			g.add(Part{User: row.User, Idle: row.Jobs, Jobs: schedd + ": " + row.IDs})
+			g.add(Part{User: row.User, Owner: row.Owner, Idle: row.Jobs, Jobs: schedd + ": " + row.IDs})
 			for _, number := range row.clusters() {
 				g.Clusters = append(g.Clusters, Cluster{Schedd: schedd, Number: number})
 			}
@@ -72,7 +74,7 @@ func Merge(schedds map[string][]Row) []Group {
 	}
 	all := make([]Group, 0, len(groups))
 	for _, g := range groups {
-		slices.SortFunc(g.Parts, func(a, b Part) int { return cmp.Compare(a.User, b.User) })
+		slices.SortFunc(g.Parts, func(a, b Part) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Owner, b.Owner)) })
 		all = append(all, *g)
 	}
 	slices.SortFunc(all, func(a, b Group) int { return cmp.Compare(a.ID, b.ID) })
@@ -94,7 +96,7 @@ func (r Row) clusters() []string {
 
 func (g *Group) add(p Part) {
 	for i := range g.Parts {
-		if mine := &g.Parts[i]; mine.User == p.User {
+		if mine := &g.Parts[i]; mine.User == p.User && mine.Owner == p.Owner {
 			mine.Idle += p.Idle
 			mine.Jobs += "; " + p.Jobs
 			return

@@ -30,6 +30,12 @@ type Platform interface {
 	Withdraw(ctx context.Context, name string) error
 }
 
+// Ender is a platform that can end units which run.
+type Ender interface {
+	// End removes a unit, also one that runs. For one that is gone it returns nil.
+	End(ctx context.Context, name string) error
+}
+
 // Errors of a platform.
 var (
 	ErrDenied = errors.New("the platform refuses to make it")

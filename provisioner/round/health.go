@@ -8,6 +8,7 @@ import (
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/supply"
+	"podstarter/provisioner/template"
 )
 
 // stuckAfter is how long a unit may be unable to begin before it counts as stuck: a
@@ -34,7 +35,8 @@ func stuck(u platform.Unit, now time.Time) bool {
 // health follows what becomes of units, and keeps the back-off of each template and
 // shape.
 type health struct {
-	within    time.Duration
+	within time.Duration
+	// templates has those of the configuration, and no other one.
 	templates map[string]backoff.State
 	shapes    map[string]backoff.State // those that the platform refused
 	units     map[string]fate
@@ -44,6 +46,9 @@ type health struct {
 type fate struct {
 	reported bool // its startd has reported at some time
 	missing  bool // it should have reported, or does so no longer
+	// followed: it was seen in each round since it can have reported for the first
+	// time, so that it is certain whether it ever has.
+	followed bool
 	// slots are those that the collector knew last, and seen is when that was.
 	slots *supply.Pod
 	seen  time.Time
@@ -51,8 +56,19 @@ type fate struct {
 	counted backoff.Reason
 }
 
-func newHealth(within time.Duration) *health {
-	return &health{within: within, templates: map[string]backoff.State{}, shapes: map[string]backoff.State{}, units: map[string]fate{}}
+func newHealth(within time.Duration, templates []template.Template) *health {
+	h := &health{within: within, templates: map[string]backoff.State{}, shapes: map[string]backoff.State{}, units: map[string]fate{}}
+	for _, t := range templates {
+		h.templates[t.Name] = backoff.State{}
+	}
+	return h
+}
+
+// change changes the back-off of a template, if it is configured.
+func (h *health) change(template string, change func(backoff.State) backoff.State) {
+	if s, ok := h.templates[template]; ok {
+		h.templates[template] = change(s)
+	}
 }
 
 // look notes what has happened to the units since the last time. After a restart
@@ -67,7 +83,8 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 	there := map[string]bool{}
 	for _, u := range units {
 		there[u.Name] = true
-		f := h.units[u.Name]
+		f, known := h.units[u.Name]
+		f.followed = u.Phase == platform.Pending || known && f.followed
 		reported := false
 		// Nothing reports from a pod that does not run, whoever advertises so.
 		for _, host := range u.Hosts {
@@ -83,13 +100,13 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		}
 		if reported && !f.reported {
 			f.reported = true
-			h.templates[u.Template] = h.templates[u.Template].Reported(now)
+			h.change(u.Template, func(s backoff.State) backoff.State { return s.Reported(now) })
 		}
 		f.missing = u.Phase == platform.Running && !reported && (f.reported && now.Sub(f.seen) > updates || !f.reported && !u.Began.IsZero() && now.Sub(u.Began) > h.within)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
 			failed = append(failed, Failure{Unit: u.Name, Template: u.Template, Reason: trouble, Detail: u.Detail})
-			h.templates[u.Template] = h.templates[u.Template].Failed(trouble, when(u, now))
+			h.change(u.Template, func(s backoff.State) backoff.State { return s.Failed(trouble, when(u, now)) })
 		}
 		h.units[u.Name] = f
 	}
@@ -99,6 +116,23 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		}
 	}
 	return failed
+}
+
+// blind notes that a round did not know what there is: a unit may have reported
+// meanwhile, and be known no longer.
+func (h *health) blind() {
+	for name, f := range h.units {
+		f.followed = false
+		h.units[name] = f
+	}
+}
+
+// unreported reports whether it is certain that a unit has run for so long and has
+// never reported, and so has never had a job. After a restart that is not known of
+// units which ran before: their collector may be away while their jobs run.
+func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
+	f := h.units[u.Name]
+	return after > 0 && u.Phase == platform.Running && f.followed && f.missing && !f.reported && now.Sub(u.Began) > after
 }
 
 // when is when the trouble of a unit came.
@@ -132,7 +166,10 @@ func (h *health) denied(shape string, now time.Time) {
 }
 
 // accepted notes that the platform made a unit of a shape.
-func (h *health) accepted(shape string) { delete(h.shapes, shape) }
+func (h *health) accepted(shape, unit string) {
+	delete(h.shapes, shape)
+	h.units[unit] = fate{followed: true}
+}
 
 // closed returns why no unit of a shape is tried, or an empty string.
 func (h *health) closed(shape string, now time.Time) string {

@@ -34,7 +34,7 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 	for _, g := range s.groups {
 		group := decision.Group{ID: g.ID, Runtime: r.runtimes.Runtime(g.ID)}
 		for _, p := range g.Parts {
-			group.Submitters = append(group.Submitters, decision.Submitter{User: p.User, Idle: p.Idle})
+			group.Submitters = append(group.Submitters, decision.Submitter{User: p.User, Owner: p.Owner, Idle: p.Idle})
 		}
 		in.Groups = append(in.Groups, group)
 	}

@@ -13,6 +13,7 @@ import (
 	"podstarter/provisioner/platform/model"
 	"podstarter/provisioner/resources"
 	"podstarter/provisioner/supply"
+	"podstarter/provisioner/template"
 )
 
 // What the platform and the collector say of a unit becomes what a decision knows
@@ -71,7 +72,7 @@ func (usersOf) Users(context.Context) (map[string]decision.User, error) {
 // keep a template or a shape closed.
 func TestHealth(t *testing.T) {
 	now := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
-	h := newHealth(time.Minute)
+	h := newHealth(time.Minute, []template.Template{{Name: "plain"}})
 	failed := platform.Unit{Spec: platform.Spec{Name: "a", Template: "plain"}, Phase: platform.Ended, Ended: now.Add(-3 * time.Hour), Trouble: "Failed"}
 	h.look([]platform.Unit{failed}, nil, now)
 	// It failed three hours ago: the wait is over.

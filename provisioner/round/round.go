@@ -97,7 +97,7 @@ func New(c Config, pool Pool, p platform.Platform) *Round {
 	if c.CallTime == 0 {
 		c.CallTime = DefaultCallTime
 	}
-	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin)}
+	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.Templates)}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
 			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})
@@ -119,6 +119,8 @@ type Report struct {
 	Output  decision.Output
 	// Made and Withdrawn are the units that were made and withdrawn.
 	Made, Withdrawn []string
+	// Removed are units that ran and were ended, since they have never reported.
+	Removed []string
 	// Failed are the units of which this round learnt that they came to nothing.
 	Failed []Failure
 	// Backoff has the state of each template, in the order of the configuration.
@@ -200,6 +202,7 @@ func (r *Round) run(ctx context.Context, rep *Report) {
 	// Without knowing what is there, a round could make pods twice.
 	if seen.unknown {
 		rep.Unknown = true
+		r.health.blind()
 		return
 	}
 	rep.Failed = r.health.look(seen.units, seen.slots, rep.At)
@@ -300,6 +303,9 @@ func (r *Round) act(ctx context.Context, rep *Report) {
 			rep.Withdrawn = append(rep.Withdrawn, name)
 		}
 	}
+	if !r.endUnreported(ctx, rep) {
+		return
+	}
 	// What the platform refused once in a shape, it would refuse again. Another error
 	// may be the template's own, such as a webhook that does not answer, so that those
 	// of other templates are tried.
@@ -328,6 +334,34 @@ func (r *Round) act(ctx context.Context, rep *Report) {
 		failed[template] = true
 		failures++
 	}
+}
+
+// endUnreported ends units that run and have never reported. It reports whether the
+// round may go on.
+func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
+	e, can := r.platform.(platform.Ender)
+	if !can {
+		return true
+	}
+	after := map[string]time.Duration{}
+	for _, t := range r.config.Templates {
+		after[t.Name] = t.EndUnreported
+	}
+	for _, u := range rep.Units {
+		if !r.health.unreported(u, after[u.Template], rep.At) {
+			continue
+		}
+		err := r.call(ctx, func(ctx context.Context) error { return e.End(ctx, u.Name) })
+		if err == nil {
+			rep.Removed = append(rep.Removed, u.Name)
+			continue
+		}
+		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
+		if stopped(err) {
+			return false
+		}
+	}
+	return true
 }
 
 // call lets do make or withdraw a unit, unless the provisioner ends or may not act
@@ -370,7 +404,7 @@ func (r *Round) make(ctx context.Context, c decision.Creation, rep *Report) ([]s
 			}
 			return made, fmt.Errorf("making a pod of the template %s in the shape %s: %w", name, s.Name, err)
 		}
-		r.health.accepted(s.slot.ID)
+		r.health.accepted(s.slot.ID, spec.Name)
 		made = append(made, spec.Name)
 	}
 	return made, nil

@@ -570,3 +570,94 @@ func TestImageThatPodsRefuse(t *testing.T) {
 		}
 	}
 }
+
+// What units say of their template is written in labels that others may change: it
+// is kept of no template that is not configured.
+func TestTemplatesThatAreGone(t *testing.T) {
+	s := newSite(t)
+	for i := range 100 {
+		spec := platform.Spec{Name: fmt.Sprint("x", i), Template: fmt.Sprint("gone", i), Shape: "one"}
+		if err := s.platform.Create(t.Context(), spec); err != nil {
+			t.Fatal(err)
+		}
+		s.report(spec.Name, resources.Amount{})
+		if i%2 == 0 {
+			delete(s.pool.slots, spec.Name)
+			s.platform.Fail(spec.Name)
+		}
+	}
+	rep := s.run()
+	if n := len(s.round.health.templates); n != 1 || len(rep.Failed) != 50 {
+		t.Errorf("the back-off of %d templates is kept, and %d failures are reported; want 1 and 50", n, len(rep.Failed))
+	}
+}
+
+// A unit that runs and never reports is ended after a while; one that has reported
+// once is not, whatever the collector knows later, nor one of which that is not
+// certain.
+func TestUnreportedIsEnded(t *testing.T) {
+	s := newSite(t)
+	s.config.Templates = slices.Clone(s.config.Templates)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	s.restart(s.platform)
+	s.prove()
+	worker := s.units()
+	if worker[platform.Running] != 1 {
+		t.Fatalf("%v", worker)
+	}
+	s.pool.groups = []demand.Group{jobs(t, 2, plainJob)}
+	silent := s.run().Made
+	if len(silent) == 0 {
+		t.Fatal("nothing is made")
+	}
+	for _, name := range silent {
+		s.platform.Begin(name)
+	}
+	s.pool.groups = nil
+	var removed []string
+	minutes := func(n int) {
+		for range n {
+			s.now = s.now.Add(time.Minute)
+			removed = append(removed, s.run().Removed...)
+		}
+	}
+	// The collector starts anew, and the one that works is unknown to it for long.
+	s.pool.slots = map[string]*supply.Pod{}
+	minutes(29)
+	if len(removed) != 0 {
+		t.Errorf("%v are ended within 29 minutes", removed)
+	}
+	minutes(60)
+	slices.Sort(removed)
+	slices.Sort(silent)
+	if diff := cmp.Diff(silent, removed); diff != "" || s.units()[platform.Running] != 1 {
+		t.Errorf("ended: -want +got\n%s", diff)
+	}
+
+	for name, meanwhile := range map[string]func(s *site){
+		"a provisioner that starts anew": func(s *site) { s.restart(s.platform) },
+		"a round without the collector": func(s *site) {
+			s.pool.slots, s.pool.slotsErr = nil, errors.New("away")
+			s.run()
+			s.pool.slots, s.pool.slotsErr = map[string]*supply.Pod{}, nil
+		},
+		"a template that never ends its pods": func(s *site) { s.config.Templates[0].EndUnreported = 0; s.round.config.Templates[0].EndUnreported = 0 },
+	} {
+		s = newSite(t)
+		s.config.Templates[0].EndUnreported = 30 * time.Minute
+		s.restart(s.platform)
+		s.pool.groups = []demand.Group{jobs(t, 2, plainJob)}
+		made := s.run().Made
+		if len(made) == 0 {
+			t.Fatalf("%s: nothing is made", name)
+		}
+		s.platform.Begin(made[0])
+		s.run()
+		meanwhile(s)
+		s.pool.groups, removed = nil, nil
+		minutes(120)
+		if len(removed) != 0 {
+			t.Errorf("%s: %v are ended", name, removed)
+		}
+	}
+}

@@ -54,6 +54,7 @@ type Board struct {
 // totals count since the program began.
 type totals struct {
 	made, withdrawn int
+	removed         int
 	failed          map[failure]int
 	problems        map[round.Source]int
 }
@@ -106,6 +107,7 @@ func (b *Board) Note(rep round.Report) {
 	b.rounds.Observe(rep.Took.Seconds())
 	b.totals.made += len(rep.Made)
 	b.totals.withdrawn += len(rep.Withdrawn)
+	b.totals.removed += len(rep.Removed)
 	for _, f := range rep.Failed {
 		b.totals.failed[failure{b.template(f.Template), f.Reason}]++
 	}

@@ -27,6 +27,7 @@ var (
 	pods       = describe("pods", "Pods by template and phase. Templates that are no longer in the configuration are counted together.", "template", "phase")
 	made       = describe("pods_made_total", "Pods that were made.")
 	withdrawn  = describe("pods_withdrawn_total", "Pods that were withdrawn before they began.")
+	removed    = describe("pods_removed_total", "Pods that ran and were ended, since they have never reported to the collector.")
 	failed     = describe("pods_failed_total", "Pods that came to nothing, by template and reason. After a start, those that are still there count again.", "template", "reason")
 	waits      = describe("template_waits", "1 while no pod of the template is made after others of it came to nothing.", "template")
 	failures   = describe("template_failures", "How often in a row pods of the template came to nothing.", "template")
@@ -36,7 +37,7 @@ var (
 	build      = describe("build_info", "Version of podstarter.", "version")
 	phaseNames = [...]string{"pending", "running", "ended"}
 	reasons    = slices.Sorted(maps.Keys(backoff.Horizons))
-	all        = []*prometheus.Desc{leader, idle, places, without, pods, made, withdrawn, failed, waits, failures, until, problems, lastRound, build}
+	all        = []*prometheus.Desc{leader, idle, places, without, pods, made, withdrawn, removed, failed, waits, failures, until, problems, lastRound, build}
 )
 
 // Describe implements prometheus.Collector.
@@ -59,6 +60,7 @@ func (b *Board) Collect(to chan<- prometheus.Metric) {
 	put(build, gauge, 1, buildinfo.Version())
 	put(made, counter, float64(b.totals.made))
 	put(withdrawn, counter, float64(b.totals.withdrawn))
+	put(removed, counter, float64(b.totals.removed))
 	// Also those that have not happened: the first of a new series is no increase.
 	for _, t := range append(slices.Clone(b.config.Templates), other) {
 		for _, r := range reasons {

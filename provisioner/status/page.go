@@ -252,6 +252,9 @@ func acts(rep *round.Report) (shown []string, more int) {
 	for _, name := range rep.Made {
 		note("made " + cut(name, maxName))
 	}
+	for _, name := range rep.Removed {
+		note("ended " + cut(name, maxName) + ", which has never reported to the collector")
+	}
 	for _, name := range rep.Withdrawn {
 		note("withdrew " + cut(name, maxName))
 	}

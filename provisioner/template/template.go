@@ -28,6 +28,10 @@ const (
 	maxSlots     = 200
 )
 
+// DefaultEndUnreported is when a pod is ended whose startd never reported, after it
+// began. Nobody would end it, and it counts in all limits.
+const DefaultEndUnreported = time.Hour
+
 // Template is what the pods of a template have in common.
 type Template struct {
 	Name string
@@ -46,6 +50,9 @@ type Template struct {
 	Rank *classads.Expr
 	// Version is the CondorVersion of its slots; empty is the oldest that we support.
 	Version string
+	// EndUnreported is when a pod that runs and has never reported to the collector is
+	// ended, after it began; 0 is never.
+	EndUnreported time.Duration
 	// slot is what the site says of the slots.
 	slot *classads.Ad
 	// images are the rules of the pods about images; nil if the site gives none.
@@ -72,6 +79,7 @@ type file struct {
 	MaxPods       int         `json:"maxPods"`
 	MaxComing     int         `json:"maxComing"`
 	Lifetime      string      `json:"lifetime"`
+	EndUnreported string      `json:"endUnreported"`
 	Images        fileImages  `json:"images"`
 	Shapes        []fileShape `json:"shapes"`
 }
@@ -181,6 +189,14 @@ func (f file) template(manifest string) (Template, error) {
 		if life, err = time.ParseDuration(f.Lifetime); err != nil || life <= 0 {
 			note("lifetime is %q; it must be a duration such as 8h", f.Lifetime)
 		}
+	}
+	t.EndUnreported = DefaultEndUnreported
+	if f.EndUnreported != "" && f.EndUnreported != "never" {
+		if t.EndUnreported, err = time.ParseDuration(f.EndUnreported); err != nil || t.EndUnreported < time.Minute {
+			note("endUnreported is %q; it must be a duration such as 30m, or never", f.EndUnreported)
+		}
+	} else if f.EndUnreported != "" {
+		t.EndUnreported = 0
 	}
 	if f.MaxPods < 0 || f.MaxComing < 0 {
 		note("maxPods and maxComing must not be negative")

@@ -304,16 +304,35 @@ func (c *Cluster) Withdraw(ctx context.Context, name string) error {
 			return platform.ErrBegun
 		}
 	}
+	err = c.remove(ctx, name, job, pods, same)
+	if apierrors.IsConflict(err) {
+		return platform.ErrBegun
+	}
+	return err
+}
+
+// End implements platform.Ender.
+func (c *Cluster) End(ctx context.Context, name string) error {
+	job, pods, err := c.lookUp(ctx, name)
+	if err != nil {
+		return err
+	}
+	return c.remove(ctx, name, job, pods, func(o metav1.Object) *metav1.Preconditions {
+		uid := o.GetUID()
+		return &metav1.Preconditions{UID: &uid}
+	})
+}
+
+// remove deletes the Job of a unit, or its bare pod.
+func (c *Cluster) remove(ctx context.Context, name string, job *batchv1.Job, pods []corev1.Pod, condition func(metav1.Object) *metav1.Preconditions) error {
+	var err error
 	if job != nil {
 		background := metav1.DeletePropagationBackground
-		err = c.client.BatchV1().Jobs(c.namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: same(job)})
+		err = c.client.BatchV1().Jobs(c.namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: condition(job)})
 	} else if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name }); i >= 0 {
-		err = c.client.CoreV1().Pods(c.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: same(&pods[i])})
+		err = c.client.CoreV1().Pods(c.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: condition(&pods[i])})
 	}
-	switch {
-	case apierrors.IsConflict(err):
-		return platform.ErrBegun
-	case err != nil && !apierrors.IsNotFound(err):
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("deleting: %w", err)
 	}
 	c.drop(name)

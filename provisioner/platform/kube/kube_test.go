@@ -419,3 +419,22 @@ func TestJobTriesOnce(t *testing.T) {
 		}
 	}
 }
+
+// A unit that runs is ended with its Job, which would make another pod.
+func TestEnd(t *testing.T) {
+	for _, manifest := range []string{podManifest, jobManifest} {
+		w := newWorld(t, manifest)
+		if err := w.cluster.Create(t.Context(), spec1); err != nil {
+			t.Fatal(err)
+		}
+		w.Begin(spec1.Name)
+		if err := w.cluster.End(t.Context(), spec1.Name); err != nil {
+			t.Fatal(err)
+		}
+		_, podErr := w.client.CoreV1().Pods("ns").Get(t.Context(), spec1.Name, metav1.GetOptions{})
+		_, jobErr := w.client.BatchV1().Jobs("ns").Get(t.Context(), spec1.Name, metav1.GetOptions{})
+		if !apierrors.IsNotFound(podErr) || !apierrors.IsNotFound(jobErr) {
+			t.Errorf("it is there: %v, %v", podErr, jobErr)
+		}
+	}
+}

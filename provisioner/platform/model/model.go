@@ -63,6 +63,14 @@ func (m *Model) Withdraw(_ context.Context, name string) error {
 	return nil
 }
 
+// End implements platform.Ender.
+func (m *Model) End(_ context.Context, name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.units, name)
+	return nil
+}
+
 // change changes a unit that must be there.
 func (m *Model) change(name string, change func(u *platform.Unit)) {
 	m.mu.Lock()

@@ -51,6 +51,7 @@ func Run(t *testing.T, make func(t *testing.T) World) {
 		"withdrawal":           withdrawal,
 		"withdrawal too late":  tooLate,
 		"withdrawal of nobody": nobody,
+		"ending":               ending,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, make(t)) })
 	}
@@ -210,6 +211,23 @@ func tooLate(t *testing.T, w World) {
 		t.Errorf("the error is %v, want ErrBegun", err)
 	}
 	find(t, w.Platform(), "p-plain-1", in(platform.Running))
+}
+
+// ending is of platforms that can end what runs.
+func ending(t *testing.T, w World) {
+	e, can := w.Platform().(platform.Ender)
+	if !can {
+		return
+	}
+	create(t, w, "p-plain-1", "p-plain-2")
+	w.Begin("p-plain-1")
+	find(t, w.Platform(), "p-plain-1", in(platform.Running))
+	for _, name := range []string{"p-plain-1", "p-plain-9"} {
+		if err := e.End(context.Background(), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	find(t, w.Platform(), "p-plain-2", in(platform.Pending))
 }
 
 func nobody(t *testing.T, w World) {
