@@ -240,7 +240,7 @@ func (s *show) look() (sample, error) {
 	}
 	for _, j := range s.diary.Jobs() {
 		switch {
-		case !j.There():
+		case j.Over():
 			now.gone++
 		case j.Runs():
 			now.pods++
