@@ -367,6 +367,9 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// alone are the suites that start all that they need.
+var alone = []string{"standby", "statuspage", "provisionfaults"}
+
 // TestRounds: a run has one of the rounds, each has its turn, and `-lane rounds` has all.
 func TestRounds(t *testing.T) {
 	t.Setenv(inTurn, filepath.Join(t.TempDir(), "turn"))
@@ -376,13 +379,16 @@ func TestRounds(t *testing.T) {
 	all := roundsOf("pool")
 	left := map[string]bool{}
 	for _, r := range all {
-		if r.name == "" || left[stepNames(r.steps)] || len(r.steps) < 2 || !strings.HasPrefix(r.steps[0].name, "pool up ") {
+		withPool := len(r.steps) > 1 && strings.HasPrefix(r.steps[0].name, "pool up ")
+		withoutPool := !slices.ContainsFunc(r.steps, func(s step) bool { return !slices.Contains(alone, strings.Fields(s.name)[0]) })
+		if r.name == "" || left[stepNames(r.steps)] || !withPool && !withoutPool {
 			t.Errorf("round %q: %s", r.name, stepNames(r.steps))
 		}
 		left[stepNames(r.steps)] = true
 	}
 	now := time.Date(2026, 11, 1, 12, 30, 0, 0, time.UTC)
-	for i := range all {
+	// Hours go by a prime number of turns, which is less than twice as many as there are rounds (Bertrand's postulate).
+	for i := range 2 * len(all) {
 		got, err := roundAt(now.Add(time.Duration(i)*time.Hour), "pool")
 		if err != nil {
 			t.Fatal(err)
@@ -393,7 +399,7 @@ func TestRounds(t *testing.T) {
 		t.Errorf("never run: %q", slices.Collect(maps.Keys(left)))
 	}
 	noted, err := os.ReadFile(os.Getenv(inTurn))
-	if err != nil || strings.Count(string(noted), ": "+all[0].name+"; others") != 1 {
+	if err != nil || strings.Count(string(noted), ": "+all[0].name+"; others") == 0 {
 		t.Errorf("%v, noted:\n%s", err, noted)
 	}
 
