@@ -137,6 +137,11 @@ func (d *Diary) notePod(o any, _ bool) {
 // There reports whether a Job counts as a pod that is there.
 func (j Job) There() bool { return !j.Gone && j.Ended.IsZero() }
 
+// Over reports whether its pod has come to an end, which the Job controller notes a moment later.
+func (j Job) Over() bool {
+	return !j.There() || j.phase() == corev1.PodSucceeded || j.phase() == corev1.PodFailed
+}
+
 // Runs reports whether its pod runs.
 func (j Job) Runs() bool { return j.There() && j.phase() == corev1.PodRunning }
 

@@ -304,28 +304,14 @@ func rounds(ctx context.Context, t *testing.T, s *Site, n int) State {
 	return after
 }
 
-// group is the group of the jobs in which a word is, by what -dry-run prints and -explain says of each.
-func group(ctx context.Context, t *testing.T, s *Site, cluster int) (explained string) {
+// why is what the provisioner says of the first job of a cluster.
+func why(ctx context.Context, t *testing.T, s *Site, cluster int) string {
 	t.Helper()
-	table, err := s.Ask(ctx, "-dry-run")
+	text, err := s.Ask(ctx, "-explain", fmt.Sprintf("%d.0", cluster))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line := range strings.Lines(table) {
-		f := strings.Fields(line)
-		if len(f) < 8 || f[0] == "GROUP" {
-			continue
-		}
-		text, err := s.Ask(ctx, "-explain", f[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(text, fmt.Sprintf(" %d.0", cluster)) {
-			return text
-		}
-	}
-	t.Fatalf("no group has the jobs of the cluster %d:\n%s", cluster, table)
-	return ""
+	return text
 }
 
 // TestPodsThatAreOfNoUse: jobs that match no template get no pod, and -explain says why. A template whose image is not there costs a handful
@@ -339,9 +325,9 @@ func TestPodsThatAreOfNoUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	image := "docker_image = $(IMAGE_busybox)\n"
-	unmatched := map[string]int{
-		"huge": submit(ctx, t, s, "huge", image+"request_cpus = 64\n", "", 3)[0].Cluster,
-		"gpu":  submit(ctx, t, s, "gpu", image+"request_gpus = 1\n", "", 3)[0].Cluster,
+	unmatched := map[string]int{ // by what of their Requirements does not hold
+		"RequestCpus": submit(ctx, t, s, "huge", image+"request_cpus = 64\n", "", 3)[0].Cluster,
+		"RequestGPUs": submit(ctx, t, s, "gpu", image+"request_gpus = 1\n", "", 3)[0].Cluster,
 	}
 	if _, err := s.WaitState(ctx, "a round with the jobs", func(is State) bool { return is.Idle >= 6 && is.Waiting == is.Idle }); err != nil {
 		t.Fatal(err)
@@ -350,10 +336,10 @@ func TestPodsThatAreOfNoUse(t *testing.T) {
 		t.Errorf("for jobs that match nothing these are made: %+v", all)
 	}
 	for name, cluster := range unmatched {
-		text := group(ctx, t, s, cluster)
-		for _, want := range []string{"3 idle jobs of alice@", "broken/wide: the job's Requirements do not hold for the slot", "3 jobs get no pod: no template has slots that match"} {
+		text := why(ctx, t, s, cluster)
+		for _, want := range []string{fmt.Sprintf("The job %d.0 of the schedd", cluster), "broken/wide does not match.", name, "3 get nothing: no template has slots that match"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("of the jobs %q -explain says, without %q:\n%s", name, want, text)
+				t.Errorf("of a job whose %s is too large -explain says, without %q:\n%s", name, want, text)
 			}
 		}
 	}
@@ -377,7 +363,7 @@ func TestPodsThatAreOfNoUse(t *testing.T) {
 	if len(all) > handful {
 		t.Errorf("of an image that does not exist %d pods are made: %+v", len(all), all)
 	}
-	if text := group(ctx, t, s, jobs[0].Cluster); !strings.Contains(text, "ImageFailed") {
+	if text := why(ctx, t, s, jobs[0].Cluster); !strings.Contains(text, "ImageFailed") {
 		t.Errorf("-explain does not say that the image cannot be pulled:\n%s", text)
 	}
 	removeJobs(jobs)

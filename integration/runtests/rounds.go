@@ -25,7 +25,7 @@ type round struct {
 // hundred cases, and few that wait for long.
 const many = "^(basic|submit|files|policy|steering|shadow|chirp)/"
 
-// roundsOf are all rounds. Each begins with a pool of its own choices.
+// roundsOf are all rounds. Each begins with a pool of its own choices, or starts all that it needs itself.
 func roundsOf(pool string) []round {
 	host := func(args ...string) step {
 		return fresh(pool, append([]string{"--stock", "--slots", "4"}, args...)...)

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"podstarter/integration/harness"
@@ -121,7 +120,7 @@ type show struct {
 	site    *provision.Site
 	diary   *provision.Diary
 	jobs    []harness.Job
-	table   *tabwriter.Writer
+	out     io.Writer
 	began   time.Time
 	samples []sample
 }
@@ -138,9 +137,14 @@ func newShow(ctx context.Context, site *provision.Site, out io.Writer) (*show, e
 	if err != nil {
 		return nil, err
 	}
-	s := &show{site: site, diary: diary, began: time.Now(), table: tabwriter.NewWriter(out, 9, 0, 2, ' ', 0)}
-	_, err = fmt.Fprintln(s.table, "TIME\tJOBS IDLE\tRUNNING\tDONE\tPODS COMING\tRUNNING\tENDED\tWHAT WAS DECIDED")
-	return s, err
+	s := &show{site: site, diary: diary, began: time.Now(), out: out}
+	return s, s.line("TIME", "JOBS IDLE", "RUNNING", "DONE", "PODS COMING", "RUNNING", "ENDED", "WHAT WAS DECIDED")
+}
+
+// line prints a line of the table.
+func (s *show) line(columns ...any) error {
+	_, err := fmt.Fprintf(s.out, "%-7v %9v %7v %4v   %11v %7v %5v   %v\n", columns...)
+	return err
 }
 
 func (s *show) last() sample {
@@ -174,8 +178,8 @@ func (s *show) run(ctx context.Context) error {
 			return err
 		}
 		if state.Rounds > before.Rounds {
-			fmt.Fprintf(s.table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\n", now.at.Round(time.Second), now.idle, now.running, now.done, now.coming, now.pods, now.gone, decided(before, state))
-			if err := s.table.Flush(); err != nil {
+			err := s.line(now.at.Round(time.Second), now.idle, now.running, now.done, now.coming, now.pods, now.gone, decided(before, state))
+			if err != nil {
 				return err
 			}
 			before = state
@@ -236,7 +240,7 @@ func (s *show) look() (sample, error) {
 	}
 	for _, j := range s.diary.Jobs() {
 		switch {
-		case !j.There():
+		case j.Over():
 			now.gone++
 		case j.Runs():
 			now.pods++

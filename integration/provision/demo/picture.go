@@ -56,7 +56,7 @@ func (s *show) chart(title, name string, its color.RGBA, waiting, running func(s
 		style.Variant = "Sans"
 	}
 	p.Title.Text, p.Title.Padding, p.X.Label.Text = title, vg.Points(6), "seconds"
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.YOffs = true, vg.Points(14)
 	p.Add(plotter.NewGrid())
 	for _, l := range []struct {
 		name  string
