@@ -46,6 +46,8 @@ type Template struct {
 	Rank *classads.Expr
 	// Version is the CondorVersion of its slots; empty is the oldest that we support.
 	Version string
+	// Token, if it is not nil, says that each pod gets a token of its own.
+	Token *Token
 	// slot is what the site says of the slots.
 	slot *classads.Ad
 	// images are the rules of the pods about images; nil if the site gives none.
@@ -74,6 +76,7 @@ type file struct {
 	Lifetime      string      `json:"lifetime"`
 	Images        fileImages  `json:"images"`
 	Shapes        []fileShape `json:"shapes"`
+	Token         *fileToken  `json:"token"`
 }
 
 type fileShape struct {
@@ -180,6 +183,11 @@ func (f file) template(manifest string) (Template, error) {
 	if f.Lifetime != "" {
 		if life, err = time.ParseDuration(f.Lifetime); err != nil || life <= 0 {
 			note("lifetime is %q; it must be a duration such as 8h", f.Lifetime)
+		}
+	}
+	if f.Token != nil {
+		if t.Token, err = f.Token.token(life); err != nil {
+			wrong = multierror.Append(wrong, err)
 		}
 	}
 	if f.MaxPods < 0 || f.MaxComing < 0 {
