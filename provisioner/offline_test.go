@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"podstarter/provisioner/platform/batch"
 	"podstarter/provisioner/platform/model"
+	"podstarter/provisioner/settings"
+	"podstarter/provisioner/template"
 )
 
 // rooster makes a site one of the mode offline-ads, with a collector that is a
@@ -120,5 +123,14 @@ func TestWake(t *testing.T) {
 	}
 	if n := count(t, m); n != 1 {
 		t.Errorf("there are %d pods", n)
+	}
+}
+
+// A batch system has no Secrets.
+func TestTokensOfABatchSystem(t *testing.T) {
+	set := settings.Settings{Name: "site", Batch: &batch.Config{}}
+	_, err := connect(t.Context(), set, []template.Template{{Name: "plain", Token: &template.Token{}}})
+	if err == nil || !strings.Contains(err.Error(), "the template plain has a token") {
+		t.Errorf("the error is %v", err)
 	}
 }
