@@ -29,7 +29,7 @@ func TestDeploy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := kube.New(t.Context(), fake.NewClientset(), set.Name, "podstarter", kube.DefaultGPU, templates); err != nil {
+	if _, err := kube.New(t.Context(), fake.NewClientset(), set.Name, "podstarter", kube.DefaultGPU, templates, nil); err != nil {
 		t.Fatal(err)
 	}
 	config, err := os.ReadFile("../deploy/provisioner/glidein/config/75-provisioned.conf")

@@ -26,6 +26,7 @@ import (
 	"podstarter/provisioner/pool"
 	"podstarter/provisioner/settings"
 	"podstarter/provisioner/template"
+	"podstarter/provisioner/token"
 )
 
 func main() {
@@ -42,7 +43,8 @@ func main() {
 // options are the arguments.
 type options struct {
 	config, templates, explain, listen string
-	dryRun, once, version              bool
+	dryRun, once, version, wake        bool
+	ads                                int
 }
 
 func parse(args []string, words io.Writer) (options, error) {
@@ -55,6 +57,8 @@ func parse(args []string, words io.Writer) (options, error) {
 	f.StringVar(&o.explain, "explain", "", "do one round, print why a `job` (123.4, SCHEDD#123.4), or the jobs of a group, get pods or none, and do nothing")
 	f.BoolVar(&o.once, "once", false, "do one round and end; it withdraws no pods, since it does not know how long they have been surplus")
 	f.StringVar(&o.listen, "listen", ":8090", "the `address` of /healthz, /metrics and the status page; empty for none")
+	f.BoolVar(&o.wake, "wake", false, "make the pod for the offline ad on standard input, as condor_rooster asks for it, and end")
+	f.IntVar(&o.ads, "ads", 0, "print the offline ads of `N` pods of each shape, for condor_rooster, and do nothing")
 	f.BoolVar(&o.version, "version", false, "print the version")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -93,6 +97,12 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 		return err
 	}
 	nameVersion(ctx, templates, words)
+	switch {
+	case o.ads > 0:
+		return printAds(out, o.ads, set, templates)
+	case o.explain != "" && set.OfflineAds:
+		return errNoGroups
+	}
 	others := set.References()
 	for _, t := range templates {
 		others = append(others, t.References()...)
@@ -105,7 +115,10 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 		set: set, templates: templates, world: w, log: slog.New(slog.NewJSONHandler(words, nil)),
 		pool: &pool.Pool{Collector: set.Collector, Schedds: set.Schedds, Query: query, Prefix: set.Name},
 	}
-	if o.explain == "" && !o.dryRun && !o.once {
+	switch {
+	case o.wake:
+		return s.wake(ctx, os.Stdin, out)
+	case o.explain == "" && !o.dryRun && !o.once:
 		return s.serve(ctx, o.listen)
 	}
 	r, err := s.provisioner(ctx, nil, o.dryRun || o.explain != "")
@@ -125,12 +138,15 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 
 // cluster is the Kubernetes cluster that the settings name.
 func cluster(set settings.Settings) kube.Config {
-	return kube.Config{Name: set.Name, Namespace: set.Namespace, GPU: set.GPU, UserAgent: "condor_pod_provisioner/" + buildinfo.Version()}
+	return kube.Config{Name: set.Name, Namespace: set.Namespace, GPU: set.GPU, UserAgent: "condor_pod_provisioner/" + buildinfo.Version(), Mint: token.Maker{Collector: set.Collector}.Make}
 }
 
 // connect reaches the cluster, or the batch system.
 func connect(ctx context.Context, set settings.Settings, templates []template.Template) (platform.Platform, error) {
 	if set.Batch != nil {
+		if err := noTokens(templates); err != nil {
+			return nil, err
+		}
 		return batch.New(set.Name, set.Batch, templates)
 	}
 	return kube.Connect(ctx, cluster(set), templates)

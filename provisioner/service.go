@@ -108,7 +108,7 @@ func (s service) lead(ctx context.Context, board *status.Board, elect election) 
 		select {
 		case <-ctx.Done():
 			s.log.Info("The provisioner makes no more pods")
-			return nil
+			return end(ctx, r)
 		case <-time.After(s.set.Interval):
 		}
 	}
@@ -131,7 +131,7 @@ func (s service) provisioner(ctx context.Context, elect election, dry bool) (*ro
 	}
 	c := round.Config{
 		Prefix: s.set.Name, Templates: s.templates, Limits: s.set.Limits, Policy: s.set.Policy, Runtime: s.set.Runtime, ReportWithin: s.set.ReportWithin,
-		DryRun: dry, Now: time.Now, Suffix: suffix,
+		DryRun: dry, Now: time.Now, Suffix: suffix, Offline: s.offline(),
 	}
 	if elect != nil {
 		// Much shorter than the time for which the Lease is certain after it was renewed.

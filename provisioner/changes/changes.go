@@ -39,6 +39,7 @@ type Log struct {
 	// round is the summary said last.
 	round   string
 	roundAt time.Time
+	offers  offers
 }
 
 // New returns a log that has said nothing yet.
@@ -58,6 +59,7 @@ func (l *Log) Round(rep round.Report, templates []string) {
 	if !rep.Unknown {
 		l.groups(rep)
 		l.acts(rep)
+		l.offline(rep)
 	}
 	l.summary(rep)
 }
@@ -188,7 +190,11 @@ func (l *Log) acts(rep round.Report) {
 		l.log.Info("A pod is made", "pod", clean(name))
 	}
 	reasons := map[string]string{}
-	for _, w := range rep.Output.Withdraw {
+	withdrawn := rep.Output.Withdraw
+	if rep.Offline != nil {
+		withdrawn = rep.Offline.Withdraw
+	}
+	for _, w := range withdrawn {
 		reasons[rep.Input.Pods[w.Pod].ID] = w.Why
 	}
 	for _, name := range rep.Withdrawn {

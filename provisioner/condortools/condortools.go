@@ -24,6 +24,11 @@ const maxWords = 4 << 10
 // Run runs a tool and lets read read its standard output while it runs. If read
 // fails, the tool is killed. The error says what the tool wrote to standard error.
 func Run(ctx context.Context, read func(io.Reader) error, tool string, args ...string) error {
+	return RunWith(ctx, nil, read, tool, args...)
+}
+
+// RunWith is Run with a standard input; nil is an empty one.
+func RunWith(ctx context.Context, in io.Reader, read func(io.Reader) error, tool string, args ...string) error {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -38,6 +43,7 @@ func Run(ctx context.Context, read func(io.Reader) error, tool string, args ...s
 		return nil
 	}
 	cmd.WaitDelay = time.Second
+	cmd.Stdin = in
 	words := &head{}
 	cmd.Stderr = words
 	out, err := cmd.StdoutPipe()

@@ -66,7 +66,8 @@ func (g *gates) opened(group, shape int) {
 	g.count(shape, true, false)
 }
 
-// user says why no pod is made for a user, or nothing if one may.
+// user says why no pod is made for a user, or for nobody in particular, or nothing if
+// one may.
 func (g *gates) user(owner string) refusal {
 	l := g.in.Limits
 	switch {
@@ -78,7 +79,7 @@ func (g *gates) user(owner string) refusal {
 		return refuse(RoundLimit, "%d pods are made at a time", l.PerRound)
 	case g.round >= mostPods:
 		return refuse(RoundLimit, "%d pods are made at a time", mostPods)
-	case reached(g.in.Users[owner].Pods+g.users[owner], l.PerUser):
+	case owner != "" && reached(g.in.Users[owner].Pods+g.users[owner], l.PerUser):
 		return refuse(UserLimit, "the user's limit of %d pods is reached", l.PerUser)
 	}
 	return refusal{}

@@ -17,6 +17,9 @@ import (
 // Round writes a round: its templates, its groups with the reasons of those that
 // wait, and what was decided.
 func Round(w io.Writer, rep round.Report) error {
+	if rep.Offline != nil {
+		return offlineRound(w, rep)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "GROUP\tIDLE\tFREE\tSOON\tCOMING\tNEW\tWAITING\tUSERS")
 	for i, o := range rep.Output.Groups {

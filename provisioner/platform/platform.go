@@ -36,6 +36,12 @@ type Ender interface {
 	End(ctx context.Context, name string) error
 }
 
+// Mender is a platform whose units have further parts. Mend makes those that were
+// not made with their unit, because of an error or the end of a provisioner.
+type Mender interface {
+	Mend(ctx context.Context) error
+}
+
 // Errors of a platform.
 var (
 	ErrDenied = errors.New("the platform refuses to make it")

@@ -14,6 +14,7 @@ import (
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/match"
+	"podstarter/provisioner/offline"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/runtimes"
 	"podstarter/provisioner/supply"
@@ -58,6 +59,8 @@ type Config struct {
 	Now   func() time.Time
 	// Suffix returns the end of a new unit's name.
 	Suffix func() string
+	// Offline, if it is not nil, says that units are made for matches of offline ads.
+	Offline *Offline
 }
 
 // DefaultCallTime is how long a call may take that makes or withdraws a unit. An
@@ -81,6 +84,7 @@ type Round struct {
 	takers   takers
 	runtimes runtimes.Learner
 	ads      ads
+	market   stall
 	offers   []match.Slot // what new pods would have, by shape
 	shapes   []shape
 }
@@ -97,7 +101,7 @@ func New(c Config, pool Pool, p platform.Platform) *Round {
 	if c.CallTime == 0 {
 		c.CallTime = DefaultCallTime
 	}
-	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.Templates)}
+	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.Templates), market: stall{sent: map[string]sent{}}}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
 			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})
@@ -117,6 +121,10 @@ type Report struct {
 	Units   []platform.Unit
 	Input   decision.Input
 	Output  decision.Output
+	// Offline is the decision where units are made for matches of offline ads, and
+	// Published how many of those were sent.
+	Offline   *offline.Output
+	Published int
 	// Made and Withdrawn are the units that were made and withdrawn.
 	Made, Withdrawn []string
 	// Removed are units that ran and were ended, since they have never reported.
@@ -188,6 +196,10 @@ func (r *Round) Run(ctx context.Context) Report {
 }
 
 func (r *Round) run(ctx context.Context, rep *Report) {
+	if r.config.Offline != nil {
+		r.runOffline(ctx, rep)
+		return
+	}
 	seen := r.look(ctx, rep)
 	// What slots refer to is known of jobs only after they were asked for it.
 	if r.learnAds(ctx, seen, rep) {
@@ -284,24 +296,9 @@ const maxFailures = 4
 
 // act makes and withdraws what was decided. It goes on after an error.
 func (r *Round) act(ctx context.Context, rep *Report) {
-	failures := 0
-	for _, w := range rep.Output.Withdraw {
-		if failures == maxFailures {
-			break
-		}
-		name := rep.Input.Pods[w.Pod].ID
-		err := r.call(ctx, func(ctx context.Context) error { return r.platform.Withdraw(ctx, name) })
-		switch {
-		case stopped(err):
-			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
-			return
-		case errors.Is(err, platform.ErrBegun): // it is not surplus any more
-		case err != nil:
-			failures++
-			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
-		default:
-			rep.Withdrawn = append(rep.Withdrawn, name)
-		}
+	failures, goOn := r.withdraw(ctx, rep, rep.Output.Withdraw)
+	if !goOn {
+		return
 	}
 	if !r.endUnreported(ctx, rep) {
 		return
@@ -334,6 +331,31 @@ func (r *Round) act(ctx context.Context, rep *Report) {
 		failed[template] = true
 		failures++
 	}
+	rep.note(Making, r.mend(ctx))
+}
+
+// withdraw removes units that have not begun. It returns how many calls failed, and
+// false if the round may do nothing more.
+func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withdrawal) (failures int, goOn bool) {
+	for _, w := range list {
+		if failures == maxFailures {
+			break
+		}
+		name := rep.Input.Pods[w.Pod].ID
+		err := r.call(ctx, func(ctx context.Context) error { return r.platform.Withdraw(ctx, name) })
+		switch {
+		case stopped(err):
+			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
+			return failures, false
+		case errors.Is(err, platform.ErrBegun): // it is not surplus any more
+		case err != nil:
+			failures++
+			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
+		default:
+			rep.Withdrawn = append(rep.Withdrawn, name)
+		}
+	}
+	return failures, true
 }
 
 // endUnreported ends units that run and have never reported. It reports whether the

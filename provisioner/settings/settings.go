@@ -39,6 +39,9 @@ type Settings struct {
 	Limits decision.Limits
 	Policy decision.Policy
 	Lease  Lease
+	// OfflineAds: units are made for matches of offline ads, in place of idle jobs.
+	OfflineAds bool
+	Offline    Offline
 }
 
 // Lease says which of several provisioners of one name makes pods.
@@ -85,6 +88,8 @@ type file struct {
 		Name     string `json:"name"`
 		Duration string `json:"duration"`
 	} `json:"lease"`
+	Mode    string      `json:"mode"`
+	Offline fileOffline `json:"offline"`
 }
 
 const maxFile = 1 << 20
@@ -175,6 +180,7 @@ func parse(text []byte) (Settings, error) {
 	if min(l.Pods, l.Coming, l.PerUser, l.PerRound) < 0 {
 		wrong = multierror.Append(wrong, fmt.Errorf("limits must not be negative; 0 is no limit"))
 	}
+	wrong = multierror.Append(wrong, s.offline(f, duration))
 	return s, wrong.ErrorOrNil()
 }
 

@@ -44,7 +44,8 @@ lease: {duration: 30s}
 		Name: "site", Namespace: "glideins", Collector: "cm.example.org", Schedds: []string{"ap1", "ap2"},
 		Interval: 30 * time.Second, ReportWithin: 10 * time.Minute,
 		Limits: decision.Limits{Pods: 100, Coming: 20, PerUser: 50, PerRound: 10}, Policy: policy,
-		Lease: Lease{Name: "podstarter-provisioner-site", Duration: 30 * time.Second},
+		Lease:   Lease{Name: "podstarter-provisioner-site", Duration: 30 * time.Second},
+		Offline: Offline{Spare: 10, Lifetime: 24 * time.Hour, WakeWithin: 15 * time.Minute},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(Settings{}, "Filter", "Runtime")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

@@ -53,6 +53,8 @@ type Template struct {
 	// EndUnreported is when a pod that runs and has never reported to the collector is
 	// ended, after it began; 0 is never.
 	EndUnreported time.Duration
+	// Token, if it is not nil, says that each pod gets a token of its own.
+	Token *Token
 	// slot is what the site says of the slots.
 	slot *classads.Ad
 	// images are the rules of the pods about images; nil if the site gives none.
@@ -82,6 +84,7 @@ type file struct {
 	EndUnreported string      `json:"endUnreported"`
 	Images        fileImages  `json:"images"`
 	Shapes        []fileShape `json:"shapes"`
+	Token         *fileToken  `json:"token"`
 }
 
 type fileShape struct {
@@ -197,6 +200,11 @@ func (f file) template(manifest string) (Template, error) {
 		}
 	} else if f.EndUnreported != "" {
 		t.EndUnreported = 0
+	}
+	if f.Token != nil {
+		if t.Token, err = f.Token.token(life); err != nil {
+			wrong = multierror.Append(wrong, err)
+		}
 	}
 	if f.MaxPods < 0 || f.MaxComing < 0 {
 		note("maxPods and maxComing must not be negative")

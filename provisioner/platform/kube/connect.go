@@ -33,6 +33,8 @@ type Config struct {
 	GPU string
 	// UserAgent is how the API server's log calls the program.
 	UserAgent string
+	// Mint makes the tokens of templates that have some.
+	Mint Mint
 }
 
 // LogTo sends to a log what client-go would write to standard error in a form of
@@ -67,7 +69,7 @@ func Connect(ctx context.Context, c Config, templates []template.Template) (*Clu
 	if err != nil {
 		return nil, fmt.Errorf("reaching the cluster: %w", err)
 	}
-	return New(ctx, client, c.Name, namespace, c.gpu(), templates)
+	return New(ctx, client, c.Name, namespace, c.gpu(), templates, c.Mint)
 }
 
 func (c Config) gpu() corev1.ResourceName {

@@ -198,7 +198,7 @@ func TestMissingRight(t *testing.T) {
 	w.client.PrependReactor("list", "jobs", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "jobs"}, "", errors.New("no right"))
 	})
-	_, err := New(t.Context(), w.client, "site", "ns", DefaultGPU, templates(jobManifest))
+	_, err := New(t.Context(), w.client, "site", "ns", DefaultGPU, templates(jobManifest), nil)
 	if err == nil || !strings.Contains(err.Error(), "needs list, watch, create and delete of both") {
 		t.Errorf("the error is %v", err)
 	}

@@ -41,17 +41,20 @@ type Cluster struct {
 	pods      corelisters.PodNamespaceLister
 	now       func() time.Time
 	progress  []*progress // of the watches
+	mint      Mint
 
 	mu sync.Mutex
 	// made are units that no watch has shown yet, so that a list which is behind
 	// does not make them twice.
 	made map[string]platform.Unit
+	// secured are units whose Secret is there.
+	secured map[string]bool
 }
 
 // New returns the platform for templates, and waits until it knows what is there.
-// It watches until ctx ends.
-func New(ctx context.Context, client kubernetes.Interface, name, namespace string, gpu corev1.ResourceName, templates []template.Template) (*Cluster, error) {
-	c := &Cluster{client: client, name: name, namespace: namespace, manifests: map[string]manifest{}, made: map[string]platform.Unit{}, now: time.Now}
+// It watches until ctx ends. mint makes the tokens of templates that have some.
+func New(ctx context.Context, client kubernetes.Interface, name, namespace string, gpu corev1.ResourceName, templates []template.Template, mint Mint) (*Cluster, error) {
+	c := &Cluster{client: client, name: name, namespace: namespace, manifests: map[string]manifest{}, made: map[string]platform.Unit{}, secured: map[string]bool{}, now: time.Now, mint: mint}
 	for _, t := range templates {
 		m, err := parse(t, gpu)
 		if err != nil {
@@ -60,6 +63,9 @@ func New(ctx context.Context, client kubernetes.Interface, name, namespace strin
 		c.manifests[t.Name] = m
 	}
 	if err := c.allowed(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.mayKeepTokens(ctx); err != nil {
 		return nil, err
 	}
 	factory := c.informers()
@@ -226,15 +232,21 @@ func (c *Cluster) Create(ctx context.Context, s platform.Spec) error {
 	if !ok {
 		return fmt.Errorf("making %s: there is no template %s", s.Name, s.Template)
 	}
+	token, err := c.token(ctx, m)
+	if err != nil {
+		return err // nothing was made
+	}
 	job, pod := m.build(c.name, c.namespace, s)
 	// The name counts from now on: the watch may show the object before the answer is
 	// here.
 	c.note(platform.Unit{Spec: s, Created: c.now()})
-	var err error
+	var owner metav1.OwnerReference
 	if job != nil {
-		_, err = c.client.BatchV1().Jobs(c.namespace).Create(ctx, job, metav1.CreateOptions{})
-	} else {
-		_, err = c.client.CoreV1().Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{})
+		if job, err = c.client.BatchV1().Jobs(c.namespace).Create(ctx, job, metav1.CreateOptions{}); err == nil {
+			owner = ownedBy(job, batchv1.SchemeGroupVersion.WithKind("Job"))
+		}
+	} else if pod, err = c.client.CoreV1().Pods(c.namespace).Create(ctx, pod, metav1.CreateOptions{}); err == nil {
+		owner = ownedBy(pod, corev1.SchemeGroupVersion.WithKind("Pod"))
 	}
 	switch {
 	case err == nil || apierrors.IsAlreadyExists(err):
@@ -250,7 +262,10 @@ func (c *Cluster) Create(ctx context.Context, s platform.Spec) error {
 		// all the same. The name counts until it is known.
 		return err
 	}
-	return nil
+	if err != nil || token == "" {
+		return nil // Mend gives a token to what was there already
+	}
+	return c.keep(ctx, m, s, owner, token)
 }
 
 // refused reports whether an error is an answer of the API server by which it is

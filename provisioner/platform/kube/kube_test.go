@@ -81,7 +81,7 @@ func newWorld(t *testing.T, manifest string) *world {
 func (w *world) Platform() platform.Platform { return w.cluster }
 
 func (w *world) Restart() platform.Platform {
-	c, err := New(w.t.Context(), w.client, "site", "ns", DefaultGPU, templates(w.manifest))
+	c, err := New(w.t.Context(), w.client, "site", "ns", DefaultGPU, templates(w.manifest), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestLostAnswer(t *testing.T) {
 // Another provisioner's units are none of ours.
 func TestOthers(t *testing.T) {
 	w := newWorld(t, podManifest)
-	other, err := New(context.Background(), w.client, "other", "ns", DefaultGPU, templates(podManifest))
+	other, err := New(context.Background(), w.client, "other", "ns", DefaultGPU, templates(podManifest), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

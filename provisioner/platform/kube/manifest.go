@@ -44,6 +44,8 @@ type manifest struct {
 	job *batchv1.Job
 	pod *corev1.Pod
 	gpu corev1.ResourceName
+	// token is what each unit has a Secret for, or nil.
+	token *template.Token
 }
 
 // parse reads the manifest of a template and checks what the provisioner relies
@@ -56,7 +58,7 @@ func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
 	if err != nil {
 		return fail(err)
 	}
-	m := manifest{gpu: gpu}
+	m := manifest{gpu: gpu, token: t.Token}
 	var pod *corev1.PodSpec
 	switch kind {
 	case jobKind:
@@ -83,6 +85,9 @@ func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
 	}
 	if n := len(payloads(pod)); n != t.Slots {
 		return fail(fmt.Errorf("it has %d containers %s, %s-2 and so on, and the template says slots: %d", n, payload, payload, t.Slots))
+	}
+	if err := checkToken(pod, t.Token); err != nil {
+		return fail(err)
 	}
 	return m, nil
 }
@@ -247,12 +252,14 @@ func (m manifest) build(provisioner, namespace string, s platform.Spec) (*batchv
 		meta(&job.ObjectMeta, provisioner, namespace, s)
 		describe(&job.Spec.Template.ObjectMeta, provisioner, s)
 		m.fit(&job.Spec.Template.Spec, s.Size)
+		m.own(&job.Spec.Template.Spec, s.Name)
 		return job, nil
 	}
 	pod := m.pod.DeepCopy()
 	pod.Status = corev1.PodStatus{}
 	meta(&pod.ObjectMeta, provisioner, namespace, s)
 	m.fit(&pod.Spec, s.Size)
+	m.own(&pod.Spec, s.Name)
 	return nil, pod
 }
 

@@ -42,7 +42,7 @@ func TestBrokenWatch(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	c, err := New(t.Context(), client, "site", "ns", DefaultGPU, templates(podManifest))
+	c, err := New(t.Context(), client, "site", "ns", DefaultGPU, templates(podManifest), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,407 @@
+package round
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"podstarter/classads"
+	"podstarter/provisioner/advert"
+	"podstarter/provisioner/decision"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/platform/model"
+	"podstarter/provisioner/resources"
+	"podstarter/provisioner/supply"
+	"podstarter/provisioner/template"
+)
+
+// market is a collector and a negotiator in memory. Jobs of one CPU wait.
+type market struct {
+	now       func() time.Time
+	templates []template.Template
+	ads       map[string]*classads.Ad
+	until     map[string]time.Time
+	cycle     time.Time
+	err       error
+	// before is called before ads are taken back, and before new ones come.
+	beforeTake, beforeSend func() error
+}
+
+func (m *market) Offers(context.Context) ([]advert.Offer, error) {
+	if m.err != nil {
+		return nil, m.err
+	}
+	var text strings.Builder
+	for name, ad := range m.ads {
+		if m.now().After(m.until[name]) {
+			delete(m.ads, name)
+			continue
+		}
+		text.WriteString(ad.FormatOld() + "\n")
+	}
+	return advert.Read(strings.NewReader(text.String()), "site", m.templates)
+}
+
+func (m *market) Cycle(context.Context) (time.Time, error) { return m.cycle, nil }
+
+func (m *market) Advertise(_ context.Context, ads []*classads.Ad) error {
+	if m.beforeSend != nil {
+		if err := m.beforeSend(); err != nil {
+			return err
+		}
+	}
+	for _, ad := range ads {
+		name := ad.StringOr("Name", "")
+		m.ads[name] = ad
+		m.until[name] = m.now().Add(time.Duration(ad.IntOr("ClassAdLifetime", 0)) * time.Second)
+	}
+	return nil
+}
+
+func (m *market) Invalidate(_ context.Context, ads []*classads.Ad) error {
+	if m.beforeTake != nil {
+		if err := m.beforeTake(); err != nil {
+			return err
+		}
+	}
+	for _, ad := range ads {
+		delete(m.ads, ad.StringOr("Name", ""))
+	}
+	return nil
+}
+
+// negotiate matches so many jobs of one CPU with the ads, as the negotiator does: the
+// best rank first, and each ad as long as it has CPUs.
+func (m *market) negotiate(t *testing.T, jobs int) {
+	t.Helper()
+	type slot struct {
+		name string
+		rank float64
+		left int64
+	}
+	var slots []slot
+	for name, ad := range m.ads {
+		rank, ok := ad.Eval("Rank", classads.Env{My: ad}).Number()
+		if !ok {
+			t.Fatalf("the Rank of %s is no number", name)
+		}
+		slots = append(slots, slot{name, rank, ad.IntOr("Cpus", 0)})
+	}
+	slices.SortFunc(slots, func(a, b slot) int {
+		if a.rank != b.rank {
+			if a.rank > b.rank {
+				return -1
+			}
+			return 1
+		}
+		return strings.Compare(a.name, b.name)
+	})
+	for _, s := range slots {
+		for ; s.left > 0 && jobs > 0; jobs, s.left = jobs-1, s.left-1 {
+			m.ads[s.name].SetInt("MachineLastMatchTime", m.now().Unix())
+		}
+	}
+	m.cycle = m.now()
+}
+
+// offlineSite is a site whose pods are made for matches.
+func offlineSite(t *testing.T) (*site, *market) {
+	t.Helper()
+	s := newSite(t)
+	s.config.Templates = load(t, "name: plain\nmanifest: job.yaml\npartitionable: true\nshapes:\n- {name: two, cpus: 2, memory: 2Gi, disk: 1Gi}\n")
+	m := &market{now: func() time.Time { return s.now }, templates: s.config.Templates, ads: map[string]*classads.Ad{}, until: map[string]time.Time{}}
+	s.config.Offline = &Offline{Market: m, Spare: 3, Lifetime: 6 * time.Minute}
+	s.restart(s.platform)
+	return s, m
+}
+
+// minute lets a minute pass in which jobs wait for a place, and does a round.
+func (s *site) minute(m *market, jobs int) Report {
+	s.t.Helper()
+	s.now = s.now.Add(30 * time.Second)
+	m.negotiate(s.t, jobs)
+	s.now = s.now.Add(30 * time.Second)
+	rep := s.run()
+	if rep.Err != nil {
+		s.t.Fatal(rep.Err)
+	}
+	return rep
+}
+
+func TestOfflineAds(t *testing.T) {
+	s, m := offlineSite(t)
+	rep := s.run()
+	if rep.Err != nil || len(rep.Made) != 0 || len(m.ads) != 3 || rep.Published != 3 {
+		t.Fatalf("%d ads are published, want 3: %+v", len(m.ads), rep)
+	}
+	rep = s.minute(m, 3)
+	if len(rep.Made) != 2 {
+		t.Fatalf("for three jobs of a CPU %v are made, want two of two CPUs", rep.Made)
+	}
+	one, two := rep.Made[0], rep.Made[1]
+	// The jobs wait for their pods, and match again in each cycle.
+	for range 10 {
+		if rep := s.minute(m, 3); len(rep.Made) != 0 || len(rep.Withdrawn) != 0 {
+			t.Fatalf("made again %v, withdrawn %v", rep.Made, rep.Withdrawn)
+		}
+	}
+	s.restart(s.platform)
+	if rep := s.minute(m, 3); len(rep.Made) != 0 || len(rep.Withdrawn) != 0 {
+		t.Fatalf("after a restart %v are made and %v withdrawn", rep.Made, rep.Withdrawn)
+	}
+	s.report(one, resources.Amount{})
+	s.minute(m, 1)
+	for name := range m.ads {
+		if strings.Contains(name, one) {
+			t.Errorf("%s is there although its pod has reported", name)
+		}
+	}
+	// The jobs that waited for the other one are gone.
+	withdrawn := 0
+	for range 10 {
+		withdrawn += len(s.minute(m, 0).Withdrawn)
+	}
+	if n := s.units(); withdrawn != 1 || n[platform.Pending] != 0 || n[platform.Running] != 1 {
+		t.Errorf("%d are withdrawn, and there are %v; want %s withdrawn", withdrawn, n, two)
+	}
+	// It has worked, so that now there may be as many as there are spare ads.
+	if rep := s.minute(m, 100); len(rep.Made) != 3 {
+		t.Errorf("for 100 jobs %v are made, want one for each spare ad", rep.Made)
+	}
+	if err := s.round.End(context.Background()); err != nil || len(m.ads) != 0 {
+		t.Errorf("at the end there are %d ads, %v", len(m.ads), err)
+	}
+}
+
+// A job that matches another ad each time before a round has looked gets two pods,
+// and no more: their ads come first from then on.
+func TestOfflineAdsBeforeARoundHasLooked(t *testing.T) {
+	s, m := offlineSite(t)
+	s.run()
+	m.negotiate(t, 1)
+	if rep := s.minute(m, 1); len(rep.Made) != 1 {
+		t.Errorf("for one job %v are made", rep.Made)
+	}
+}
+
+func TestOfflineAdsOfABrokenSite(t *testing.T) {
+	s, m := offlineSite(t)
+	s.run()
+	rep := s.minute(m, 9)
+	if len(rep.Made) != 3 {
+		t.Fatalf("%v are made", rep.Made)
+	}
+	for _, u := range rep.Made {
+		s.platform.Fail(u)
+	}
+	s.minute(m, 9)
+	if len(m.ads) != 0 {
+		t.Errorf("there are %d ads of pods that would fail", len(m.ads))
+	}
+	s.now = s.now.Add(2 * time.Minute)
+	s.run()
+	if len(m.ads) != 1 {
+		t.Errorf("there are %d ads after the wait, want one to try", len(m.ads))
+	}
+}
+
+func TestOfflineAdsThatAreRefused(t *testing.T) {
+	s, m := offlineSite(t)
+	s.run()
+	s.platform.Deny(true)
+	s.now = s.now.Add(time.Minute)
+	m.negotiate(t, 2)
+	rep := s.run()
+	if !errors.Is(rep.Err, platform.ErrDenied) || len(rep.Made) != 0 {
+		t.Errorf("%v are made, %v", rep.Made, rep.Err)
+	}
+	if rep := s.run(); len(m.ads) != 0 || rep.Err != nil {
+		t.Errorf("there are %d ads of pods that are refused, %v", len(m.ads), rep.Err)
+	}
+}
+
+// What is not known must not be made twice.
+func TestOfflineAdsUnknown(t *testing.T) {
+	s, m := offlineSite(t)
+	s.run()
+	m.negotiate(t, 2)
+	m.err = errors.New("no answer")
+	if rep := s.run(); len(rep.Made) != 0 || rep.Err == nil {
+		t.Errorf("%v are made, %v", rep.Made, rep.Err)
+	}
+	m.err, s.pool.slots, s.pool.slotsErr = nil, nil, errors.New("no answer")
+	if rep := s.run(); len(rep.Made) != 0 || rep.Err == nil {
+		t.Errorf("%v are made, %v", rep.Made, rep.Err)
+	}
+	s.pool.slots, s.pool.slotsErr = map[string]*supply.Pod{}, nil
+	if rep := s.run(); len(rep.Made) != 1 || rep.Err != nil {
+		t.Errorf("%v are made, %v", rep.Made, rep.Err)
+	}
+}
+
+// A collector that loses everything, and one in which the ads are out of date.
+func TestOfflineAdsThatAreLost(t *testing.T) {
+	s, m := offlineSite(t)
+	s.run()
+	if rep := s.minute(m, 2); len(rep.Made) != 1 {
+		t.Fatalf("%v are made", rep.Made)
+	}
+	clear(m.ads)
+	if rep := s.minute(m, 2); len(rep.Made) != 0 || len(m.ads) != 3 {
+		t.Errorf("%v are made, and there are %d ads", rep.Made, len(m.ads))
+	}
+	for range 20 {
+		if rep := s.minute(m, 2); len(rep.Made) != 0 || len(rep.Withdrawn) != 0 || len(m.ads) != 3 {
+			t.Fatalf("%v are made, %v withdrawn, and there are %d ads", rep.Made, rep.Withdrawn, len(m.ads))
+		}
+	}
+	s.now = s.now.Add(time.Hour)
+	if rep := s.run(); len(rep.Made) != 0 || len(m.ads) != 3 {
+		t.Errorf("%v are made, and there are %d ads after an hour", rep.Made, len(m.ads))
+	}
+}
+
+// dying is a platform whose provisioner is killed before or after it did something.
+type dying struct {
+	*model.Model
+	left *int
+}
+
+func (d dying) step() {
+	if *d.left--; *d.left < 0 {
+		panic(errKilled)
+	}
+}
+
+func (d dying) Create(ctx context.Context, s platform.Spec) error {
+	d.step()
+	defer d.step()
+	return d.Model.Create(ctx, s)
+}
+
+func (d dying) Withdraw(ctx context.Context, name string) error {
+	d.step()
+	defer d.step()
+	return d.Model.Withdraw(ctx, name)
+}
+
+// Wherever it is killed, nothing is made twice, limits hold, and in the end there
+// are as many units as before.
+func TestOfflineAdsOfOneThatIsKilled(t *testing.T) {
+	for step := range 16 {
+		t.Run(fmt.Sprint(step), func(t *testing.T) {
+			s, m := offlineSite(t)
+			s.config.Limits = decision.Limits{Pods: 4}
+			left := step
+			p := dying{s.platform, &left}
+			m.beforeTake, m.beforeSend = func() error { p.step(); return nil }, func() error { p.step(); return nil }
+			s.restart(p)
+			killed := false
+			run := func() (err error) {
+				defer func() {
+					if r := recover(); r == errKilled { //nolint:errorlint // it is the very one
+						killed, left = true, 1000
+						s.restart(p)
+					} else if r != nil {
+						panic(r)
+					}
+				}()
+				return s.run().Err
+			}
+			for i := range 12 {
+				s.now = s.now.Add(time.Minute)
+				m.negotiate(t, []int{0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4}[i])
+				if err := run(); err != nil {
+					t.Fatal(err)
+				}
+				if n := s.units(); n[platform.Pending] > 2 {
+					t.Fatalf("after round %d there are %v for four jobs of one CPU", i, n)
+				}
+			}
+			if n := s.units(); n[platform.Pending] != 2 || !killed {
+				t.Errorf("in the end there are %v, want two of two CPUs (killed %v)", n, killed)
+			}
+		})
+	}
+}
+
+func TestWake(t *testing.T) {
+	s, _ := offlineSite(t)
+	ad := advert.One{Name: "offline@site-plain-1.two", Offer: advert.Offer{Unit: "site-plain-1", Shape: "two", Matched: s.now.Add(-time.Minute)}}
+	wake := func(want string) string {
+		t.Helper()
+		said, err := s.round.Wake(t.Context(), ad, 15*time.Minute)
+		if err != nil {
+			said = err.Error()
+		}
+		if !strings.Contains(said, want) {
+			t.Errorf("it says %q, want %q", said, want)
+		}
+		return said
+	}
+	name := strings.Fields(wake("is made"))[3]
+	wake("was made for this match before")
+	s.restart(s.platform)
+	wake("was made for this match before")
+	s.now = s.now.Add(5 * time.Minute)
+	ad.Matched = s.now
+	wake(name + " is on its way")
+	s.platform.Begin(name)
+	wake(name + " is on its way")
+	s.report(name, resources.Amount{CPUs: 2})
+	ad.Matched = s.now.Add(-6 * time.Minute)
+	if said := wake("was made"); strings.Contains(said, "is made") {
+		t.Error(said)
+	}
+	// Jobs match again, now that the pod is busy.
+	s.now = s.now.Add(time.Minute)
+	ad.Matched = s.now
+	wake("is made")
+	if n := s.units(); n[platform.Running] != 1 || n[platform.Pending] != 1 {
+		t.Errorf("there are %v", n)
+	}
+	ad.Matched = s.now.Add(-time.Hour)
+	wake("which is not within 15m0s")
+	ad.Matched = s.now.Add(time.Hour)
+	wake("which is not within 15m0s")
+	ad.Matched = time.Time{}
+	wake("no job has matched it")
+	ad.Matched, ad.Shape = s.now, "three"
+	wake("its shape is not configured")
+	ad.Name, ad.Shape = "offline@site-plain-2.two", "two"
+	s.config.Limits.Pods = 2
+	s.restart(s.platform)
+	wake("the limit of 2 pods is reached")
+	s.config.Limits.Pods = 3
+	s.restart(s.platform)
+	s.platform.Deny(true)
+	wake("the platform refuses to make it")
+	s.platform.Deny(false)
+	s.pool.slots, s.pool.slotsErr = nil, errors.New("no answer")
+	wake("no answer")
+	if n := s.units(); n[platform.Running]+n[platform.Pending] != 2 {
+		t.Errorf("there are %v", n)
+	}
+}
+
+// A job that matches the ads and not the slots that come would get one pod after
+// another for ever.
+func TestOfflineAdsThatLie(t *testing.T) {
+	s, m := offlineSite(t)
+	s.run()
+	total := 0
+	for range 120 {
+		rep := s.minute(m, 1)
+		total += len(rep.Made)
+		for _, name := range rep.Made {
+			s.report(name, resources.Amount{CPUs: 2})
+		}
+	}
+	if total < inARow || total > inARow+20 {
+		t.Errorf("in two hours %d pods are made of which the job takes none, want some %d", total, inARow)
+	}
+}
