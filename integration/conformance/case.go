@@ -3,6 +3,7 @@ package conformance
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"podstarter/integration/harness"
@@ -108,7 +109,7 @@ func Subjects() []Subject {
 		{Name: "tools", Title: "Tools that reach into a job", Cases: toolsCases, Setup: toolsSetup},
 		{Name: "credentials", Title: "Credentials", Cases: credentialsCases, Setup: credentialsSetup},
 		{Name: "environment", Title: "What a job finds", Cases: environmentCases, Setup: environmentSetup},
-		{Name: "names", Title: "Knobs and attributes that the other subjects do not set", Cases: namesCases, Setup: namesSetup},
+		{Name: "names", Title: "Knobs and attributes that the other subjects do not set", Cases: slices.Concat(namesCases, attributesCases, knobsCases), Setup: namesSetup},
 		{Name: "docker", Title: "Jobs of the docker universe, beside Docker", Cases: dockerCases},
 		{Name: "apptainer", Title: "Jobs of the container universe, beside Apptainer", Cases: apptainerCases},
 		{Name: "image-files", Title: "Jobs whose image is a file, beside Apptainer", Cases: imageFilesCases, Setup: imageFilesSetup},

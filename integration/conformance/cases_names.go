@@ -193,7 +193,7 @@ func starterSays(knobs, names string) Step {
 const testedPlugin = "FILETRANSFER_PLUGINS=" + programs + "/names/tested_plugin.sh"
 
 // namesSetup has that plugin, which writes nothing but what it is asked for.
-var namesSetup = Setup{Programs: []harness.File{Script("names/tested_plugin.sh", `if [ "$1" = -classad ]; then
+var namesSetup = Setup{Programs: []harness.File{slowProgram, Script("names/tested_plugin.sh", `if [ "$1" = -classad ]; then
 echo 'MultipleFileSupport = true'; echo 'PluginVersion = "1.0"'; echo 'PluginType = "FileTransfer"'; echo 'SupportedMethods = "tested"'
 exit; fi
 while [ $# -gt 0 ]; do case $1 in -infile) in=$2; shift;; -outfile) out=$2; shift;; esac; shift; done

@@ -71,8 +71,14 @@ func localUniverse(t *testing.T, starter, daemons string) map[string]map[string]
 }
 
 // localChances are what differs from run to run.
-var localChances = regexp.MustCompile(`sock=\w+|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?|dir_\d+|\(\d{3}\.000\.000\)|` +
+var localChances = regexp.MustCompile(`sock=\w+|(\d{4}-\d\d-\d\d[T ]|\d\d/\d\d )\d\d:\d\d:\d\d(\.\d+)?|dir_\d+|\(\d{3}\.000\.000\)|` +
 	`Cluster"><i>\d+|^Cluster = \d+|CONDOR_STARTER_PID=\d+|^_CONDOR_ANCESTOR_.*|jobad\.\d+|/spool/\d+/0/cluster\d+|17\d{8}|Usr \d+ \S+ Sys \d+ \S+|\d+ \d\d:\d\d:\d\d`)
+
+// Times in logs: as the site wants them for logs of jobs, and in its own.
+var (
+	shortDate  = regexp.MustCompile(`(?m)^005 \(.*\) \d\d/\d\d \d\d:\d\d:\d\d `)
+	subSeconds = regexp.MustCompile(`(?m)^005 \(.*\) .*\d\d:\d\d:\d\d\.\d+ `)
+)
 
 // localFigures are attributes whose values are measured, or counted from when something happened. That they are there is compared.
 var localFigures = regexp.MustCompile(`^(ImageSize|ResidentSetSize|DiskUsage|Block\w+|RecentBlock\w+|\w*Date|\w*Bday|GlobalJobId|\w+_RAW|EnteredCurrentStatus|` +
@@ -103,12 +109,23 @@ func compareLocal(t *testing.T, stock, ours map[string]map[string][]string) {
 	for job, words := range map[string]string{
 		"exit": "Normal termination (return value 5)", "killed": "Abnormal termination (signal 9)", "exithold": "Code 3 Subcode 42", "requeued": "Job terminated and was requeued",
 		"removed": "via condor_rm", "released": "Job was released", "systemhold": "Code 26 Subcode 17", "duration": "Code 46", "timer": "TimerRemove expression",
+		"sitehold": "Code 26 Subcode 18", "walltime": "Code 3 Subcode 21", "siteremove": "removed by a name", "removebysite": "removed by the site",
 		"missing": "Code 6 Subcode 2", "badoutput": "Code 7 Subcode 2", "xml": "JobTerminatedEvent", "information": "TriggerEventTypeNumber = 5", "missed": "Code 20",
 	} {
 		for of, all := range map[string]map[string]map[string][]string{"stock": stock, "ours": ours} {
 			if !strings.Contains(strings.Join(all[job]["log"], "\n"), words) {
 				t.Errorf("%s: the log of %s lacks %q:\n%s", of, job, words, strings.Join(all[job]["log"], "\n"))
 			}
+		}
+	}
+	// Formats that the site chooses for logs, which are nothing but chance in the comparison.
+	for of, all := range map[string]map[string]map[string][]string{"stock": stock, "ours": ours} {
+		if text := strings.Join(all["exit"]["log"], "\n"); !shortDate.MatchString(text) {
+			t.Errorf("%s: the job's log has no short dates:\n%s", of, text)
+		}
+		text := strings.Join(all["exit"]["event log"], "\n")
+		if !strings.Contains(text, "<c>") && !subSeconds.MatchString(text) || !strings.Contains(text, "TriggerEventTypeNumber") {
+			t.Errorf("%s: the site's event log has neither parts of seconds nor XML, or no further attributes:\n%s", of, text)
 		}
 	}
 	if left := strings.Join(ours["processes"][""], "\n"); left != "" {

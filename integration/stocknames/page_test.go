@@ -52,8 +52,9 @@ func TestPage(t *testing.T) {
 	}
 	rows := []shown.Row{
 		{Name: shown.Name{Kind: cppnames.Knob, Text: "A"}, Cases: []string{"s/1", "s/2", "s/3", "s/4", "s/5"}, Tests: []shown.Test{{Package: "p/q", Name: "TestA"}}},
-		{Name: shown.Name{Kind: cppnames.Knob, Text: "C"}, Tests: []shown.Test{{Package: "p", Name: "TestC"}}},
-		{Name: shown.Name{Kind: cppnames.Knob, Text: "D"}, Tests: []shown.Test{{Package: "p", Name: "TestC"}}},
+		{Name: shown.Name{Kind: cppnames.Knob, Text: "B"}, Beside: []shown.Test{{Package: "p", Name: "TestB"}}, Tests: []shown.Test{{Package: "p", Name: "TestC"}}},
+		{Name: shown.Name{Kind: cppnames.Knob, Text: "C"}, Tests: []shown.Test{{Package: "p", Name: "TestC"}}, Why: "See docs/developer/adding.md."},
+		{Name: shown.Name{Kind: cppnames.Knob, Text: "D"}, Tests: []shown.Test{{Package: "p", Name: "TestC"}}, Why: "See docs/developer/adding.md."},
 		{Name: shown.Name{Kind: cppnames.Attribute, Text: "E"}, Why: "Nobody can see it."},
 	}
 	got := page(judged, map[string][]cppnames.Name{"1.0": nil, "2.0": nil}, rows)
@@ -82,21 +83,27 @@ func TestPage(t *testing.T) {
 
 ## What shows it
 
-Of 4 names with the verdict *as stock*, *differently* or *refused*, 1 are in a conformance case, which runs under both starters, 2 in other tests only, and 1 in none.
+Of 5 names with the verdict *as stock*, *differently* or *refused*, 1 are in a conformance case, which runs under both starters, 1 in another test that runs the stock starter beside ours, 2 in our own tests only, and 1 in none.
 
-### Under both starters
+### In a conformance case
 
 | names | conformance cases | other tests |
 | --- | --- | --- |
 | ` + "`A` | s/1, s/2, s/3 and 2 more | `TestA` of p/q |" + `
 
-### By our own tests alone
+### In a test that runs the stock starter beside ours
 
-| names | tests |
-| --- | --- |
-| ` + "`C`, `D` | `TestC` of p |" + `
+| names | tests with both starters | other tests |
+| --- | --- | --- |
+| ` + "`B` | `TestB` of p | `TestC` of p |" + `
 
-### Shown by no test
+### In our own tests only
+
+| names | why | tests |
+| --- | --- | --- |
+| ` + "`C`, `D` | See [adding](adding.md). | `TestC` of p |" + `
+
+### In none
 
 | names | why |
 | --- | --- |

@@ -19,10 +19,10 @@ const (
 )
 
 const (
-	// mostUnshown bounds the names that nothing shows. It may only become less.
-	mostUnshown = 8
+	// mostUnshown bounds the names that nothing shows, mostOurs those that only tests without the stock starter show. They may only become less.
+	mostUnshown, mostOurs = 8, 135
 	// leastByCases are the names that conformance cases show, of all that are read. It may only become more.
-	leastByCases = 268
+	leastByCases = 334
 )
 
 // toShow are the names with a verdict of their own that says what this starter does with them.

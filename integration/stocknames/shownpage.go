@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"podstarter/integration/stocknames/shown"
@@ -12,11 +13,13 @@ const mostCases, mostTests = 3, 2
 
 // shownPage says of each name what shows its verdict. Names that the same cases and tests show are in one row.
 func shownPage(rows []shown.Row) string {
-	var both, ours, none []shown.Row
+	var both, beside, ours, none []shown.Row
 	for _, r := range rows {
 		switch {
 		case len(r.Cases) > 0:
 			both = append(both, r)
+		case len(r.Beside) > 0:
+			beside = append(beside, r)
 		case len(r.Tests) > 0:
 			ours = append(ours, r)
 		default:
@@ -25,17 +28,20 @@ func shownPage(rows []shown.Row) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n## What shows it\n\nOf %d names with the verdict *as stock*, *differently* or *refused*, %d are in a conformance case, which runs under both starters, "+
-		"%d in other tests only, and %d in none.\n", len(rows), len(both), len(ours), len(none))
-	shownTable(&b, "Under both starters", []string{"names", "conformance cases", "other tests"}, both, func(r shown.Row) string {
-		return some(r.Cases, mostCases, func(c string) string { return c }) + " | " + testsOf(r)
+		"%d in another test that runs the stock starter beside ours, %d in our own tests only, and %d in none.\n", len(rows), len(both), len(beside), len(ours), len(none))
+	shownTable(&b, "In a conformance case", []string{"names", "conformance cases", "other tests"}, both, func(r shown.Row) string {
+		return some(r.Cases, mostCases, func(c string) string { return c }) + " | " + testsOf(slices.Concat(r.Beside, r.Tests))
 	})
-	shownTable(&b, "By our own tests alone", []string{"names", "tests"}, ours, testsOf)
-	shownTable(&b, "Shown by no test", []string{"names", "why"}, none, func(r shown.Row) string { return linked(r.Why) })
+	shownTable(&b, "In a test that runs the stock starter beside ours", []string{"names", "tests with both starters", "other tests"}, beside, func(r shown.Row) string {
+		return testsOf(r.Beside) + " | " + testsOf(r.Tests)
+	})
+	shownTable(&b, "In our own tests only", []string{"names", "why", "tests"}, ours, func(r shown.Row) string { return linked(r.Why) + " | " + testsOf(r.Tests) })
+	shownTable(&b, "In none", []string{"names", "why"}, none, func(r shown.Row) string { return linked(r.Why) })
 	return b.String()
 }
 
-func testsOf(r shown.Row) string {
-	return some(r.Tests, mostTests, func(t shown.Test) string { return "`" + t.Name + "` of " + t.Package })
+func testsOf(tests []shown.Test) string {
+	return some(tests, mostTests, func(t shown.Test) string { return "`" + t.Name + "` of " + t.Package })
 }
 
 // some are the first of a list, and how many more there are.

@@ -54,24 +54,30 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestShown: each verdict is shown by a case or a test, except for a few that say why not.
+// TestShown: each verdict is shown under both starters, by a conformance case or another test, except for those that say why not.
 func TestShown(t *testing.T) {
 	all, _ := judged(t)
 	rows, err := shownRows(".", repository, all)
 	if err != nil {
 		t.Error(err)
 	}
-	not, both := 0, 0
+	not, ours, both := 0, 0, 0
 	for _, r := range rows {
-		if r.Why != "" {
-			not++
-		}
-		if len(r.Cases) > 0 {
+		switch {
+		case len(r.Cases) > 0:
 			both++
+		case len(r.Beside) > 0:
+		case len(r.Tests) > 0:
+			ours++
+		default:
+			not++
 		}
 	}
 	if not > mostUnshown {
 		t.Errorf("%d verdicts are shown by nothing, of which there may be %d: write a case or a test", not, mostUnshown)
+	}
+	if ours > mostOurs {
+		t.Errorf("%d verdicts are shown without the stock starter only, of which there may be %d: write a conformance case", ours, mostOurs)
 	}
 	if both < leastByCases {
 		t.Errorf("%d verdicts are shown under both starters; there were %d", both, leastByCases)

@@ -25,10 +25,25 @@ STARTER_ALLOW_JOB_PRE_AND_POST_CMD = True
 SYSTEM_PERIODIC_HOLD = WantSystemHold is true
 SYSTEM_PERIODIC_HOLD_REASON = "by the site"
 SYSTEM_PERIODIC_HOLD_SUBCODE = 17
+SYSTEM_PERIODIC_HOLD_NAMES = Site
+SYSTEM_PERIODIC_HOLD_Site = WantSiteHold is true
+SYSTEM_PERIODIC_HOLD_Site_REASON = "by a name"
+SYSTEM_PERIODIC_HOLD_Site_SUBCODE = 18
+SYSTEM_PERIODIC_REMOVE = WantRemove is true
+SYSTEM_PERIODIC_REMOVE_REASON = "removed by the site"
+SYSTEM_PERIODIC_REMOVE_SUBCODE = 19
+SYSTEM_PERIODIC_REMOVE_NAMES = Site
+SYSTEM_PERIODIC_REMOVE_Site = WantSiteRemove is true
+SYSTEM_PERIODIC_REMOVE_Site_REASON = "removed by a name"
+SYSTEM_PERIODIC_REMOVE_Site_SUBCODE = 20
+DEFAULT_USERLOG_FORMAT_OPTIONS = LEGACY
+EVENT_LOG_FORMAT_OPTIONS = SUB_SECOND
+EVENT_LOG_JOB_AD_INFORMATION_ATTRS = Cmd
 $lines
 C
 if [ $daemons = root ]; then
 	echo "CONDOR_IDS = 20008.20008" >>$dir/config
+	echo "EVENT_LOG_USE_XML = True" >>$dir/config
 	id daemons >/dev/null 2>&1 || useradd -m -u 20008 daemons
 	chmod 755 /home/$user
 fi
@@ -87,6 +102,10 @@ printf '#!/bin/sh\n[ -e mark ] && exit 0\ntouch mark\nkill -SEGV $$\n' >$dir/sig
 submitfile periodichold "arguments = run began" "periodic_hold = JobStatus == 2 && NumJobStarts >= 0" "periodic_hold_reason = \"because\"" "periodic_hold_subcode = 7"
 submitfile systemhold "arguments = run began" "+WantSystemHold = JobStatus == 2"
 submitfile periodicremove "arguments = run began" "periodic_remove = JobStatus == 2"
+submitfile sitehold "arguments = run began" "+WantSiteHold = JobStatus == 2"
+submitfile siteremove "arguments = run began" "+WantSiteRemove = JobStatus == 2"
+submitfile removebysite "arguments = run began" "+WantRemove = JobStatus == 2"
+submitfile walltime "arguments = run began" "periodic_hold = RemoteWallClockTime > 2" "periodic_hold_subcode = 21"
 submitfile vacatedbyself "arguments = twice began" "periodic_vacate = JobStatus == 2 && NumJobStarts is 0"
 submitfile duration "arguments = run began" "allowed_job_duration = 1"
 submitfile timer "arguments = run began" "+TimerRemove = $(($(date +%s) + 6))"
@@ -205,6 +224,9 @@ for name in $names; do
 	grep -o "starter pid [0-9]*.*for job $job.*died.*" $dir/log/SchedLog || true
 	echo "-- ad"
 	{ as condor_q $job -l 2>/dev/null; as condor_history $job -l -limit 1 2>/dev/null; } | sort -u | grep . || true
+	[ $name = exit ] || continue
+	echo "-- event log"
+	awk -v text="($(printf %03d ${job%.*})." -v xml="<a n=\"Cluster\"><i>${job%.*}<" 'BEGIN { RS = "\\.\\.\\.\n|</c>\n" } index($0, text) || index($0, xml)' $dir/log/EventLog
 done
 echo "== event log"
 grep -cE '^(001|004|005)' $dir/log/EventLog || true

@@ -2,6 +2,7 @@ package shown
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,6 +19,11 @@ import (
 type Book struct {
 	// Shown are names for which something stands that does not name them: a test of what becomes of a setting, say.
 	Shown []Entry `json:"shown"`
+	// Beside are tests that run the stock starter as they run ours, and compare the two. A name that Shown gives to one of them is
+	// shown under both starters.
+	Beside []string `json:"beside"`
+	// Ours are names that only other tests show, each with the reason why nothing shows them under both starters.
+	Ours []Entry `json:"ours"`
 	// Not are names that no test shows, each with the reason.
 	Not []Entry `json:"not"`
 }
@@ -28,7 +34,7 @@ type Entry struct {
 	Names []string      `json:"names"`
 	// By are cases, as SUBJECT/CASE, or tests, as PACKAGE TestX; of what is shown.
 	By []string `json:"by,omitempty"`
-	// Why is the reason; of what is not.
+	// Why is the reason; of what is not, or by our own tests only.
 	Why string `json:"why,omitempty"`
 }
 
@@ -47,13 +53,17 @@ func ReadBook(path string) (Book, error) {
 	return b, nil
 }
 
-// Row is a name with what shows its verdict, or with the reason why nothing does.
+// Row is a name with what shows its verdict.
 type Row struct {
-	Name  Name
-	Cases []string
-	Tests []Test
-	Why   string
+	Name   Name
+	Cases  []string
+	Beside []Test // those that run the stock starter, too
+	Tests  []Test // all others
+	Why    string // why nothing shows it under both starters, or nothing at all
 }
+
+// Both says whether something shows the name under both starters.
+func (r Row) Both() bool { return len(r.Cases) > 0 || len(r.Beside) > 0 }
 
 // Finder has all that can show a name.
 type Finder struct {
@@ -73,7 +83,15 @@ func (f Finder) Rows(names []Name) ([]Row, error) {
 	for n := range f.Reported {
 		add(cases, n, EachCase)
 	}
-	why := map[Name]string{}
+	beside := map[Test]bool{}
+	for _, by := range f.Book.Beside {
+		pkg, test, _ := strings.Cut(by, " ")
+		if _, exists := f.Tests[Test{pkg, test}]; !exists {
+			bad("there is no test %s in %s, which is said to run the stock starter", test, pkg)
+		}
+		beside[Test{pkg, test}] = true
+	}
+	byHand := map[Name][]Test{} // of those tests
 	for _, e := range f.Book.Shown {
 		if len(e.By) == 0 || e.Why != "" || len(e.Names) == 0 {
 			bad("%s %s: what is shown needs a case or a test (by), and no reason", e.Kind, strings.Join(e.Names, " "))
@@ -90,7 +108,10 @@ func (f Finder) Rows(names []Name) ([]Row, error) {
 			for _, text := range e.Names {
 				n := Name{e.Kind, text}
 				if isTest {
-					if t := (Test{pkg, test}); !slices.Contains(tests[n], t) {
+					t := Test{pkg, test}
+					if tests[n] = slices.DeleteFunc(tests[n], func(o Test) bool { return o == t }); beside[t] {
+						byHand[n] = append(byHand[n], t)
+					} else {
 						tests[n] = slices.Insert(tests[n], 0, t)
 					}
 					continue
@@ -101,26 +122,37 @@ func (f Finder) Rows(names []Name) ([]Row, error) {
 			}
 		}
 	}
-	for _, e := range f.Book.Not {
-		if e.Why == "" || len(e.By) > 0 || len(e.Names) == 0 {
-			bad("%s %s: what is not shown needs a reason (why), and nothing else", e.Kind, strings.Join(e.Names, " "))
-		}
-		for _, text := range e.Names {
-			why[Name{e.Kind, text}] = e.Why
+	ours, not := map[Name]string{}, map[Name]string{}
+	for _, of := range []struct {
+		entries []Entry
+		why     map[Name]string
+	}{{f.Book.Ours, ours}, {f.Book.Not, not}} {
+		for _, e := range of.entries {
+			if e.Why == "" || len(e.By) > 0 || len(e.Names) == 0 {
+				bad("%s %s: what is not shown under both starters needs a reason (why), and nothing else", e.Kind, strings.Join(e.Names, " "))
+			}
+			for _, text := range e.Names {
+				of.why[Name{e.Kind, text}] = e.Why
+			}
 		}
 	}
 	var rows []Row
 	for _, n := range names {
-		r := Row{n, cases[n], tests[n], why[n]}
-		switch some := len(r.Cases) > 0 || len(r.Tests) > 0; {
-		case some && r.Why != "":
+		r := Row{n, cases[n], byHand[n], tests[n], cmp.Or(ours[n], not[n])}
+		some := r.Both() || len(r.Tests) > 0
+		switch {
+		case some && not[n] != "":
 			bad("%s %s is said to be shown by nothing, but there is %s", n.Kind, n.Text, r.first())
-		case !some && r.Why == "":
+		case r.Both() && ours[n] != "":
+			bad("%s %s is said to be shown by our own tests only, but there is %s", n.Kind, n.Text, r.first())
+		case !some && not[n] == "":
 			bad("%s %s has a verdict that nothing shows: write a case or a test, or say in the book by what it is shown", n.Kind, n.Text)
+		case some && !r.Both() && ours[n] == "":
+			bad("%s %s is only shown by %s, without the stock starter: write a case, or say in the book (ours) why there can be none", n.Kind, n.Text, r.first())
 		}
 		rows = append(rows, r)
 	}
-	for _, e := range slices.Concat(f.Book.Shown, f.Book.Not) {
+	for _, e := range slices.Concat(f.Book.Shown, f.Book.Ours, f.Book.Not) {
 		for _, text := range e.Names {
 			if !slices.Contains(names, Name{e.Kind, text}) {
 				bad("%s %s is in the book, but no verdict on it needs to be shown", e.Kind, text)
@@ -134,7 +166,8 @@ func (r Row) first() string {
 	if len(r.Cases) > 0 {
 		return "the case " + r.Cases[0]
 	}
-	return r.Tests[0].Name + " in " + r.Tests[0].Package
+	t := slices.Concat(r.Beside, r.Tests)[0]
+	return t.Name + " in " + t.Package
 }
 
 func hasCase(subjects []conformance.Subject, by string) bool {

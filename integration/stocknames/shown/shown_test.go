@@ -3,6 +3,7 @@ package shown
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,41 +124,61 @@ func TestRows(t *testing.T) {
 	finder := func(b Book) Finder {
 		return Finder{
 			Subjects: []conformance.Subject{{Name: "s", Cases: []conformance.Case{{Name: "c", Submit: "+ByCase = 1\n"}}}},
-			Tests:    map[Test][]string{{"p", "TestP"}: {"BY_TEST = 1"}}, Book: b, Reported: map[Name]bool{attribute("Sent"): true},
+			Tests:    map[Test][]string{{"p", "TestP"}: {"BY_TEST = 1"}, {"p", "TestBeside"}: {"BY_TEST = 1"}}, Book: b, Reported: map[Name]bool{attribute("Sent"): true},
 		}
 	}
-	names := []Name{attribute("ByCase"), knob("BY_TEST"), attribute("Sent"), knob("BY_HAND"), knob("NOT_SHOWN")}
+	names := []Name{attribute("ByCase"), knob("BY_TEST"), attribute("Sent"), knob("BY_HAND"), knob("BESIDE"), knob("NOT_SHOWN")}
 	byHand := Entry{Kind: cppnames.Knob, Names: []string{"BY_HAND"}, By: []string{"s/c", "s/", "p TestP"}}
+	beside := Entry{Kind: cppnames.Knob, Names: []string{"BESIDE"}, By: []string{"p TestP", "p TestBeside"}}
+	ours := Entry{Kind: cppnames.Knob, Names: []string{"BY_TEST"}, Why: "only here"}
 	not := Entry{Kind: cppnames.Knob, Names: []string{"NOT_SHOWN"}, Why: "because"}
-	good := Book{Shown: []Entry{byHand}, Not: []Entry{not}}
+	good := Book{Shown: []Entry{byHand, beside}, Beside: []string{"p TestBeside"}, Ours: []Entry{ours}, Not: []Entry{not}}
 	rows, err := finder(good).Rows(names)
 	if err != nil {
 		t.Error(err)
 	}
 	want := []Row{
-		{Name: names[0], Cases: []string{"s/c"}}, {Name: names[1], Tests: []Test{{"p", "TestP"}}}, {Name: names[2], Cases: []string{EachCase}},
-		{Name: names[3], Cases: []string{"s/", "s/c"}, Tests: []Test{{"p", "TestP"}}}, {Name: names[4], Why: "because"},
+		// That a test names it is not enough to count as one that shows it under both starters.
+		{Name: names[0], Cases: []string{"s/c"}}, {Name: names[1], Tests: []Test{{"p", "TestBeside"}, {"p", "TestP"}}, Why: "only here"}, {Name: names[2], Cases: []string{EachCase}},
+		{Name: names[3], Cases: []string{"s/", "s/c"}, Tests: []Test{{"p", "TestP"}}}, {Name: names[4], Beside: []Test{{"p", "TestBeside"}}, Tests: []Test{{"p", "TestP"}}},
+		{Name: names[5], Why: "because"},
 	}
 	if diff := cmp.Diff(want, rows); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	entry := func(change func(*Entry)) Entry {
-		e := byHand
-		change(&e)
-		return e
+	if !rows[0].Both() || !rows[4].Both() || rows[1].Both() || rows[5].Both() {
+		t.Errorf("which are shown under both starters: %v", rows)
+	}
+	changed := func(change func(*Book)) Book {
+		b := good
+		b.Shown = slices.Clone(good.Shown)
+		change(&b)
+		return b
+	}
+	first := func(change func(*Entry)) Book {
+		return changed(func(b *Book) { change(&b.Shown[0]) })
 	}
 	for name, tt := range map[string]struct {
 		book Book
 		want string
 	}{
-		"nothing":           {Book{Shown: good.Shown}, "knob NOT_SHOWN has a verdict that nothing shows"},
-		"no such case":      {Book{Shown: []Entry{entry(func(e *Entry) { e.By = []string{"s/d"} })}, Not: good.Not}, "there is no case s/d"},
-		"no such subject":   {Book{Shown: []Entry{entry(func(e *Entry) { e.By = []string{"t/"} })}, Not: good.Not}, "there is no case t/"},
-		"no such test":      {Book{Shown: []Entry{entry(func(e *Entry) { e.By = []string{"p TestQ"} })}, Not: good.Not}, "there is no test TestQ in p"},
-		"shown by nothing":  {Book{Shown: []Entry{entry(func(e *Entry) { e.By = nil })}, Not: good.Not}, "needs a case or a test"},
-		"no reason":         {Book{Shown: good.Shown, Not: []Entry{{Kind: cppnames.Knob, Names: []string{"NOT_SHOWN"}}}}, "needs a reason"},
-		"shown after all":   {Book{Shown: good.Shown, Not: []Entry{not, {Kind: cppnames.Knob, Names: []string{"BY_TEST"}, Why: "x"}}}, "BY_TEST is said to be shown by nothing, but there is TestP in p"},
-		"name that is none": {Book{Shown: []Entry{byHand, entry(func(e *Entry) { e.Names = []string{"ODD"} })}, Not: good.Not}, "knob ODD is in the book, but"},
+		"nothing":             {changed(func(b *Book) { b.Not = nil }), "knob NOT_SHOWN has a verdict that nothing shows"},
+		"no such case":        {first(func(e *Entry) { e.By = []string{"s/d"} }), "there is no case s/d"},
+		"no such subject":     {first(func(e *Entry) { e.By = []string{"t/"} }), "there is no case t/"},
+		"no such test":        {first(func(e *Entry) { e.By = []string{"p TestQ"} }), "there is no test TestQ in p"},
+		"no such test beside": {changed(func(b *Book) { b.Beside = append(b.Beside, "p TestR") }), "there is no test TestR in p, which is said to run the stock starter"},
+		"shown by nothing":    {first(func(e *Entry) { e.By = nil }), "needs a case or a test"},
+		"no reason":           {changed(func(b *Book) { b.Not = []Entry{{Kind: cppnames.Knob, Names: []string{"NOT_SHOWN"}}} }), "needs a reason"},
+		"shown after all": {changed(func(b *Book) {
+			b.Not = append([]Entry{{Kind: cppnames.Knob, Names: []string{"BY_TEST"}, Why: "x"}}, not)
+		}), "BY_TEST is said to be shown by nothing, but there is TestBeside in p"},
+		"ours without a reason": {changed(func(b *Book) { b.Ours = nil }), "knob BY_TEST is only shown by TestBeside in p, without the stock starter"},
+		"not ours only": {changed(func(b *Book) {
+			b.Ours = append([]Entry{{Kind: cppnames.Knob, Names: []string{"BESIDE"}, Why: "x"}}, ours)
+		}), "BESIDE is said to be shown by our own tests only, but there is TestBeside in p"},
+		"name that is none": {changed(func(b *Book) {
+			b.Shown = append(b.Shown, Entry{Kind: cppnames.Knob, Names: []string{"ODD"}, By: []string{"s/c"}})
+		}), "knob ODD is in the book, but"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := finder(tt.book).Rows(names); err == nil || !strings.Contains(err.Error(), tt.want) {
