@@ -87,12 +87,12 @@ type Series struct {
 }
 
 // reasons is how many there are.
-const reasons = 5
+const reasons = 6
 
 // number is the place of a reason in a State. One that is not known is a failure like
 // others.
 func (r Reason) number() int {
-	return max(slices.Index([]Reason{Failed, Unschedulable, Denied, ImageFailed, Unreported}, r), 0)
+	return max(slices.Index([]Reason{Failed, Unschedulable, Denied, ImageFailed, Unreported, Untaken}, r), 0)
 }
 
 // Reported notes that a pod of the template has reported to the collector.

@@ -122,3 +122,17 @@ func TestBatchThatFailsForSeveralReasons(t *testing.T) {
 		t.Errorf("the wait is until %s, want %s", s.Until, want)
 	}
 }
+
+// Each reason has a series of its own.
+func TestEachReasonHasASeries(t *testing.T) {
+	seen := map[int]Reason{}
+	for reason := range Horizons {
+		if other, taken := seen[reason.number()]; taken {
+			t.Errorf("%s and %s have the same series", reason, other)
+		}
+		seen[reason.number()] = reason
+	}
+	if len(seen) != reasons {
+		t.Errorf("%d series, and there are %d places", len(seen), reasons)
+	}
+}
