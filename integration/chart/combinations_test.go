@@ -86,8 +86,10 @@ networkPolicy: true`,
 
 // notInChart are the folders of deploy/ that no combination has, and why.
 var notInChart = map[string]string{
-	"glidein-rootless":     "it changes every part of the pod, for sites that may not have root; those use kustomize",
-	"components/gpu-claim": "the claim is the cluster's own, by its driver's device class; such sites use kustomize",
-	"components/ospool":    "its program makes configuration of variables before HTCondor starts, which is more than a value",
-	"components/cvmfs":     "it is a volume of the site's driver: `volumes` and `payload.volumeMounts`, as NFS",
+	"glidein-rootless":               "it changes every part of the pod, for sites that may not have root; those use kustomize",
+	"components/gpu-claim":           "the claim is the cluster's own, by its driver's device class; such sites use kustomize",
+	"components/ospool":              "its program makes configuration of variables before HTCondor starts, which is more than a value",
+	"components/cvmfs":               "it is a volume of the site's driver: `volumes` and `payload.volumeMounts`, as NFS",
+	"components/pool-network-policy": "it is of the central services, which are not in the chart",
+	"components/pool-priority":       "it is of the central services, which are not in the chart",
 }

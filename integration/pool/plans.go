@@ -98,7 +98,7 @@ SLOT_TYPE_1_PARTITIONABLE = True
 
 func (p *pool) poolPlan() plan {
 	return plan{
-		pod: poolPod, source: "pool", config: p.network(0, poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\nDOCKER_PAT_PRODUCER = " + patProducer + "\n" + p.publicFiles() + p.farNodes(),
+		pod: poolPod, source: "pool-single", config: p.network(0, poolPod) + "PER_JOB_HISTORY_DIR = $(LOG)\nSEC_CREDENTIAL_DIRECTORY_OAUTH = /var/lib/condor/oauth_credentials\nSHADOW_CHECKPROXY_INTERVAL = 2\nDOCKER_PAT_PRODUCER = " + patProducer + "\n" + p.publicFiles() + p.farNodes(),
 		images: map[string]string{poolContainer: p.images["submit"]}, onHost: true,
 		edit: func(pod map[string]any) {
 			spec := child(pod, "spec")

@@ -32,7 +32,13 @@ func run(ctx context.Context, within time.Duration, most int, stdin string, argv
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	// A script's children end with it, and one that escapes does not keep the pipes.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	kill := func() error {
+		if errors.Is(syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL), syscall.ESRCH) {
+			return os.ErrProcessDone
+		}
+		return nil
+	}
+	cmd.Cancel = kill
 	cmd.WaitDelay = 5 * time.Second
 	stdout := &bounded{most: most, full: cancel}
 	stderr := &bounded{most: maxWords}
@@ -50,6 +56,7 @@ func run(ctx context.Context, within time.Duration, most int, stdin string, argv
 		err = fmt.Errorf("it has not ended after %s", within)
 	case errors.Is(err, exec.ErrWaitDelay): // it has ended well, and a child of it has the pipes
 		err = nil
+		_ = kill()
 	}
 	if err != nil {
 		said := shorten(words, 1000)

@@ -51,10 +51,10 @@ func TestMistakes(t *testing.T) {
 
 func TestManifestsThatAreWrong(t *testing.T) {
 	for want, change := range map[string]func(t *template.Template){
-		"line 2: {nmae} is no placeholder here": func(t *template.Template) { t.Manifest = "x\n{nmae}" },
-		"line 3: a } ends no placeholder":       func(t *template.Template) { t.Manifest = "\n\n}" },
-		"line 1: {} is no placeholder here":     func(t *template.Template) { t.Manifest = "{}" },
-		"line 1: a { begins no placeholder":     func(t *template.Template) { t.Manifest = "{name" },
+		"line 2: {nam} is no placeholder here": func(t *template.Template) { t.Manifest = "x\n{nam}" },
+		"line 3: a } ends no placeholder":      func(t *template.Template) { t.Manifest = "\n\n}" },
+		"line 1: {} is no placeholder here":    func(t *template.Template) { t.Manifest = "{}" },
+		"line 1: a { begins no placeholder":    func(t *template.Template) { t.Manifest = "{name" },
 		"the shapes differ in gpus": func(t *template.Template) {
 			t.Shapes = append(t.Shapes, template.Shape{Name: "large", Lifetime: time.Hour, Size: resources.Amount{GPUs: 1}})
 		},

@@ -111,13 +111,19 @@ func TestLostSubmission(t *testing.T) {
 	if units := list(t, w.system); len(units) != 1 || units[0].Phase != platform.Pending {
 		t.Errorf("the one that may be there must count: %+v", units)
 	}
-	later := time.Now().Add(2 * unseen)
-	w.system.now = func() time.Time { return later }
-	if units := list(t, w.system); len(units) != 0 {
-		t.Errorf("a unit that is not there still counts: %+v", units)
-	}
 	if err := w.system.Create(t.Context(), spec1); err != nil || w.submitted() != 1 {
 		t.Errorf("it was submitted %d times, %v", w.submitted(), err)
+	}
+	lost := spec1
+	lost.Name = "p-plain-2"
+	w.write("hang", "")
+	if err := w.system.Create(t.Context(), lost); err == nil {
+		t.Fatal("a submission that hangs is no error")
+	}
+	later := time.Now().Add(2 * unseen)
+	w.system.now = func() time.Time { return later }
+	if units := list(t, w.system); len(units) != 1 || units[0].Name != spec1.Name {
+		t.Errorf("a unit that is not there still counts: %+v", units)
 	}
 }
 

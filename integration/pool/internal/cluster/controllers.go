@@ -31,11 +31,14 @@ func ControllersOf(dir, kubernetes string) Component {
 	}
 }
 
-// controllers are those that Jobs and Deployments need, with their pods, budgets and quotas, and those without which a namespace or a
+// controllers are those that Jobs, Deployments and StatefulSets need, with their pods, budgets and quotas, and those without which a namespace or a
 // node is not what they expect. None of them evicts pods from a node that is away for a while: tests stop kubelets.
 var controllers = []string{
 	"job-controller", "ttl-after-finished-controller",
 	"deployment-controller", "replicaset-controller",
+	"statefulset-controller",
+	// They bind claims to volumes that are there; nothing makes volumes here.
+	"persistentvolume-binder-controller", "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
 	"disruption-controller", "resourcequota-controller",
 	"garbage-collector-controller", "pod-garbage-collector-controller",
 	"namespace-controller", "serviceaccount-controller", "root-ca-certificate-publisher-controller",
