@@ -5,6 +5,7 @@ package match
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"podstarter/classads"
@@ -52,8 +53,13 @@ const (
 	MaxAge    = 10 * time.Minute // a result is not used longer: expressions may depend on the time
 	whyPend   = "its expressions are slow, and not all have been evaluated yet"
 	whyMine   = "the job's Requirements do not hold for the slot"
+	whyMany   = "there are more groups of jobs and shapes of pods than are matched at a time"
 	whyTheirs = "the slot's Requirements (START) do not hold for the job"
 )
+
+// maxPairs is of how many jobs and slots it is kept whether they match: 20,000 groups
+// of jobs and the 50 shapes of a large site. A pair takes some 200 bytes.
+const maxPairs = 1_000_000
 
 // Matcher keeps results from one update to the next. Only one goroutine may use it.
 type Matcher struct {
@@ -82,6 +88,8 @@ func New(now func() time.Time) *Matcher {
 // is known from before is not evaluated again.
 func (m *Matcher) Update(jobs []Job, slots []Slot) [][]Result {
 	rows := make([][]Result, len(jobs))
+	most := max(maxPairs/max(len(slots), 1), 1) // of jobs
+	var left []Result                           // the row of all others
 	var t turns
 	for i, j := range jobs {
 		k := m.jobs[j.ID]
@@ -94,8 +102,9 @@ func (m *Matcher) Update(jobs []Job, slots []Slot) [][]Result {
 			m.jobs[j.ID] = k
 		}
 		k.used = true
-		if k.knows(slots) {
+		if most > 0 && k.knows(slots) {
 			rows[i] = m.row(j, slots, false)
+			most--
 			continue
 		}
 		t.add(i, k.cost, j.Users)
@@ -103,7 +112,16 @@ func (m *Matcher) Update(jobs []Job, slots []Slot) [][]Result {
 	begin := m.spent()
 	t.take(func(i int) time.Duration {
 		before := m.spent()
-		if rows[i] == nil {
+		switch {
+		case rows[i] != nil:
+		case most == 0:
+			if left == nil {
+				left = slices.Repeat([]Result{{Why: whyMany}}, len(slots))
+			}
+			rows[i] = left
+			m.jobs[jobs[i].ID].results = map[string]Result{}
+		default:
+			most--
 			rows[i] = m.row(jobs[i], slots, before.Sub(begin) < allTime)
 		}
 		return m.spent().Sub(before)

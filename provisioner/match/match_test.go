@@ -2,6 +2,7 @@ package match
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -203,5 +204,40 @@ func BenchmarkUpdate(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		New(nil).Update(jobs, slots)
+	}
+}
+
+// Groups of jobs and shapes of pods are matched up to a number of pairs, since what is
+// known of each pair takes memory. The others wait, and keep nothing.
+func TestMostPairs(t *testing.T) {
+	m := New(nil)
+	clock := time.Now()
+	m.spent = func() time.Time { clock = clock.Add(time.Millisecond); return clock } // so that few are evaluated
+	slots := make([]Slot, 1000)
+	for i := range slots {
+		slots[i] = Slot{ID: strconv.Itoa(i), Ad: ad(t, "Cpus = 1")}
+	}
+	jobs := make([]Job, maxPairs/len(slots)+500)
+	for i := range jobs {
+		jobs[i] = Job{ID: strconv.Itoa(i), Ad: slots[0].Ad}
+	}
+	rows := m.Update(jobs, slots)
+	var left [][]Result
+	for i, row := range rows {
+		if len(row) != len(slots) {
+			t.Fatalf("row %d has %d results", i, len(row))
+		}
+		if row[999].Why == whyMany {
+			left = append(left, row)
+			if n := len(m.jobs[jobs[i].ID].results); n > 0 {
+				t.Errorf("%d results of a job that is left out are kept", n)
+			}
+		}
+	}
+	if len(left) != 500 {
+		t.Fatalf("%d jobs are left out, want 500", len(left))
+	}
+	if &left[0][0] != &left[499][0] {
+		t.Error("each job that is left out has a row of its own")
 	}
 }

@@ -365,7 +365,7 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 	if !can {
 		return true
 	}
-	after := map[string]time.Duration{}
+	after, failures := map[string]time.Duration{}, 0
 	for _, t := range r.config.Templates {
 		after[t.Name] = t.EndUnreported
 	}
@@ -379,7 +379,7 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 			continue
 		}
 		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
-		if stopped(err) {
+		if failures++; stopped(err) || failures == maxFailures {
 			return false
 		}
 	}
