@@ -49,8 +49,6 @@ type proxy struct {
 	mu   sync.Mutex
 	rule func(call) fault
 	over chan struct{}
-	// calls counts what came, by verb and resource.
-	calls map[string]int
 	// expired counts answers and events that say 410.
 	expired atomic.Int64
 }
@@ -76,7 +74,7 @@ func newProxy(t *testing.T) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{url: "https://" + listener.Addr().String(), over: make(chan struct{}), calls: map[string]int{}, rule: func(call) fault { return fault{} }}
+	p := &proxy{url: "https://" + listener.Addr().String(), over: make(chan struct{}), rule: func(call) fault { return fault{} }}
 	out := &httputil.ReverseProxy{
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true},
 		FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
@@ -124,19 +122,6 @@ func (p *proxy) set(rule func(call) fault) {
 	p.over = make(chan struct{})
 }
 
-// count returns how many calls of a verb have come.
-func (p *proxy) count(verb string) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for key, c := range p.calls {
-		if strings.HasPrefix(key, verb+" ") {
-			n += c
-		}
-	}
-	return n
-}
-
 func (p *proxy) serve(out http.Handler, w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -160,7 +145,6 @@ func (p *proxy) serve(out http.Handler, w http.ResponseWriter, r *http.Request) 
 		c.verb = "create"
 	}
 	p.mu.Lock()
-	p.calls[c.verb+" "+c.resource]++
 	f, over := p.rule(c), p.over
 	p.mu.Unlock()
 	wait := func(d <-chan time.Time) {

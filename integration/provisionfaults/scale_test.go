@@ -144,7 +144,7 @@ func TestScale(t *testing.T) {
 		})
 	})
 	l.p.await("a round that made all", roundOf, func(r record) bool { return r.Pods == n+1 && r.Made == 0 })
-	l.measure("a round, nothing to do", func() { l.p.await("a round", roundOf, func(r record) bool { return r.Made == 0 }) })
+	l.measure("10 s with a round that has nothing to do", func() { l.p.await("a round", roundOf, func(r record) bool { return r.Made == 0 }) })
 	condor.remove(t, one, s.name, "true")
 	l.p.await("a round that knows no jobs", roundOf, func(r record) bool { return r.Idle == 0 })
 	s.await("the first withdrawal", 3*time.Minute, func() error {
@@ -165,7 +165,7 @@ func TestScale(t *testing.T) {
 	}
 	condor.advertise(t, ads...)
 	l.p.await("a round that knows them", roundOf, func(r record) bool { return r.Pods == n+1 && r.Idle == 0 })
-	l.measure(fmt.Sprintf("a round, %d pods report", n), func() { l.p.await("a round", roundOf, func(record) bool { return true }) })
+	l.measure(fmt.Sprintf("10 s with a round, %d pods report", n), func() { l.p.await("a round", roundOf, func(record) bool { return true }) })
 	condor.submit(t, one, alice, s.name, fmt.Sprintf("queue %d", n-1))
 	if got := l.p.await("a round with jobs for them", roundOf, func(r record) bool { return r.Idle == n-1 }); got.Made != 0 {
 		t.Errorf("%d pods are made beside %d with room", got.Made, n)
