@@ -5,6 +5,7 @@ package provisionfaults
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,12 +23,12 @@ func TestKilled(t *testing.T) {
 	s := newSite(t, "killed", fmt.Sprintf("limits: {pods: %d}", limit), "policy: {settle: 1m}")
 	t.Logf("-seed %d", *seed)
 	chance := rand.New(rand.NewPCG(*seed, 1))
-	s.prove()
+	first := s.prove()
 	running := 1
 	length := 500 * time.Millisecond
 	idle, made, cut := 0, 0, 0
 	for n := range *kills {
-		idle = s.change(chance, idle, &running)
+		idle = s.change(chance, first, idle, &running)
 		// A schedd that is busy may still show what was removed.
 		shown := s.shown()
 		if shown != idle {
@@ -76,10 +77,10 @@ func (s *site) shown() int {
 		"-constraint", fmt.Sprintf("JobStatus == 1 && ProvisionTest == %q", s.name), "-af", "ClusterId")))
 }
 
-// change lets a few jobs come or go, or pods run, and returns how many jobs are idle.
-func (s *site) change(chance *rand.Rand, idle int, running *int) int {
+// change lets a few jobs come or go, or pods run or end, except the first one, and returns how many jobs are idle.
+func (s *site) change(chance *rand.Rand, first string, idle int, running *int) int {
 	s.t.Helper()
-	switch n := 1 + chance.IntN(4); chance.IntN(5) {
+	switch n := 1 + chance.IntN(4); chance.IntN(6) {
 	case 0, 1:
 		condor.submit(s.t, one, alice, s.name, fmt.Sprintf("queue %d", n))
 		return idle + n
@@ -99,6 +100,19 @@ func (s *site) change(chance *rand.Rand, idle int, running *int) int {
 		condor.advertise(s.t, ads...)
 		*running += len(pending)
 		return s.fewer(idle, len(pending))
+	case 4: // pods end, whether they run or not
+		var gone []pod
+		for _, p := range s.pods() {
+			if p.Metadata.Name != first && len(gone) < 2*n {
+				gone = append(gone, p)
+			}
+		}
+		for _, p := range gone {
+			s.api(http.MethodDelete, "/api/v1/namespaces/"+s.namespace()+"/pods/"+p.Metadata.Name+"?gracePeriodSeconds=0", nil, nil)
+			if p.Status.Phase == "Running" {
+				*running--
+			}
+		}
 	}
 	return idle
 }
