@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
@@ -398,7 +399,7 @@ func FuzzCut(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, most int) {
 		most = min(max(most, 0), 1000)
 		got := cut(text, most)
-		if len(got) > most+len("…") || strings.ContainsAny(got, "\n\t\u202e\x1b\xff") {
+		if len(got) > most+len("…") || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\t\u202e\x1b") {
 			t.Errorf("%q", got)
 		}
 	})
