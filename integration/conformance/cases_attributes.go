@@ -26,6 +26,12 @@ var attributesCases = sinceThen([]Case{
 sed -n 's/^GlobalJobId = "[^#]*#\([0-9]*\.[0-9]*\)#[0-9]*"$/\1/p' "$_CONDOR_JOB_AD"
 echo complaint >&2
 `)}, Submit: "executable = job\noutput = words\nerror = complaints"},
+	{Name: "intermediate", Shows: "a file that an earlier run has changed comes back, although this run does not change it",
+		Files:  []harness.File{Script("job", "cat kept\n"), {Name: "in", Content: []byte("kept\n")}},
+		Submit: "executable = job\noutput = out\ntransfer_input_files = in\n+TransferInputRemaps = \"in=kept\"\n+TransferIntermediate = \"kept\""},
+	{Name: "manifest-default", Shows: "manifest = True: lists of files in a directory that the starter names",
+		Files: []harness.File{Script("job", "ls -d *manifest | sed 's/^[0-9]*_/N_/'; rm *manifest/environment\n")}, Submit: "executable = job\noutput = out\nmanifest = True\ntransfer_output_remaps = \"$(Cluster)_0_manifest=manifest\"",
+		Fleeting: byChance("they name the cluster", "transferoutputremaps", "spooledoutputfiles", "manifest/*")},
 })
 
 // slowPlugin makes a plugin the only one of the site that takes three seconds to say what it can do.

@@ -60,6 +60,32 @@ func stopped(name, shows, knobs, words string) Case {
 	})
 }
 
+// ofAccount is a job that says after which account its Kerberos tickets are named, which is the account that the stock starter runs it as.
+func ofAccount(name, shows, knobs, account string) Case {
+	c := sited(Case{Name: name, Shows: shows, Files: []harness.File{Script("job", `echo "${KRB5CCNAME##*/}"; cat "${KRB5CCNAME#FILE:}"`+"\n")},
+		Submit: "executable = job\noutput = out\nMY.SendCredential = True"}, knobs, Ends(), prints(account+".cc\nof the account", Shell("cat out")))
+	return c.after(ticketsOf(account))
+}
+
+// ticketsOf gives Kerberos tickets to an account of the execution point, and to no other; <user> stands for the job's owner.
+func ticketsOf(account string) Step {
+	return Do("only "+account+" has tickets", func(ctx context.Context, r *Run) error {
+		const script = `id "$1" >/dev/null 2>&1 || useradd -M "$1" 2>/dev/null
+mkdir -p "$0" && chmod 755 "$0" && rm -f "$0"/*.cc && umask 077 && cat >"$0/$1.cc"`
+		_, err := r.Pool.PilotInput(ctx, r.Side, strings.NewReader("of the account\n"), "sh", "-c", script, ticketDir, strings.ReplaceAll(account, "<user>", r.Pool.User.Name))
+		return err
+	})
+}
+
+// noSlotUsers takes the accounts of slots away.
+func noSlotUsers(slots int) string {
+	var b strings.Builder
+	for i := range slots {
+		fmt.Fprintf(&b, "SLOT%[1]d_USER =\nSLOT1_%[1]d_USER =\n", i+1)
+	}
+	return b.String()
+}
+
 // delegated is a job without file transfer, whose proxy the starter asks the shadow for. Its first certificate is valid for a time between these.
 func delegated(name, shows, submit, knobs string, least, most time.Duration) Case {
 	return sited(Case{Name: name, Versions: atDelegation, Shows: shows, Files: []harness.File{harness.Proxy("proxy")},

@@ -66,7 +66,8 @@ func compareContained(t *testing.T, stock, ours map[string]string, user string) 
 	for section, words := range map[string]string{
 		"classad": "HasSingularity = true", "file": "return value 5", "directory": "shared: ", "target": "in: /srv", "elsewhere": user,
 		"scratch": "opt can be written", "itself": "the image itself: one two words", "noprogram": "return value 255", "nowhere": "given back", "pull": "given back", "badbind": "given back",
-		"visited": "image: .exec",
+		"visited": "image: .exec", "called": "allowed: yes, another: none",
+		"otherwise-file": "in: /srv", "otherwise-directory": "bound: ls: cannot access", "otherwise-raw": "return value 5",
 	} {
 		if !strings.Contains(ours[section], words) {
 			t.Errorf("%s lacks %q:\n%s\n%s", section, words, ours[section], ours["log"])

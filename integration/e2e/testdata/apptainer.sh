@@ -1,6 +1,7 @@
 # A personal pool whose starter runs jobs in images by the machine's own Apptainer, made in a container that has one.
 # Arguments: path of the starter, port, and "root" if the daemons are root's. Prints for each job, after a line "== NAME", its status, its
-# hold, its exit code and its output; after "== classad" what the starter can do.
+# hold, its exit code and its output; after "== classad" what the starter can do; after "== called" the options with which the runtime was
+# called. "otherwise-" stands before the same with other knobs.
 set -eu
 starter=$1 port=$2 daemons=${3:-personal} user=personal
 id $user >/dev/null 2>&1 || useradd -m -u 20007 $user
@@ -44,7 +45,10 @@ MEMORY = 2048
 STARTER = $starter
 STARTER_DEBUG = D_FULLDEBUG
 POD_STARTER_BACKEND = local
-SINGULARITY = /usr/bin/apptainer
+SINGULARITY = $dir/apptainer
+SINGULARITY_VERBOSITY = --silent
+SINGULARITY_EXTRA_ARGUMENTS = --env SITE_EXTRA=of-the-site
+SINGULARITY_ALLOWED_JOB_ENV_VARS = APPTAINER_SITE_ALLOWS
 SINGULARITY_TEST_SANDBOX = $sandbox
 SINGULARITY_BIND_EXPR = ifThenElse(TARGET.WantBadBind is true, "/usr:relative", "/etc/apt:/shared /no/such/directory")
 SINGULARITY_USE_LAUNCHER = False
@@ -55,6 +59,17 @@ STARTD_ATTRS = \$(STARTD_ATTRS) HasSIF HasSandboxImage
 POD_STARTER_PAYLOAD_UID = 20101
 C
 [ $daemons != root ] || rootdaemons
+# The runtime, which notes its options and what it is told by variables.
+cat >$dir/apptainer <<A
+#!/bin/sh
+{
+	for option; do case \$option in -*) printf '%s\n' "\${option%%=*}" ;; esac; done
+	echo "allowed: \${APPTAINER_SITE_ALLOWS-none}, another: \${APPTAINER_SITE_FORBIDS-none}"
+} >>$dir/called
+exec /usr/bin/apptainer "\$@"
+A
+chmod 755 $dir/apptainer
+: >$dir/called
 cat >$dir/job.sh <<'J'
 #!/bin/sh
 echo "arguments: $*"
@@ -78,7 +93,7 @@ cat >$dir/plain.sub <<J
 universe = container
 executable = $dir/job.sh
 arguments = "one 'two words'"
-environment = "A=b 'C=d e' APPTAINERENV_INSIDE=yes APPTAINER_BIND=/etc:/bound SINGULARITY_BINDPATH=/etc:/bound HOME=/nowhere"
+environment = "A=b 'C=d e' APPTAINERENV_INSIDE=yes APPTAINER_BIND=/etc:/bound SINGULARITY_BINDPATH=/etc:/bound APPTAINER_SITE_ALLOWS=yes APPTAINER_SITE_FORBIDS=yes HOME=/nowhere"
 transfer_input_files = $dir/input
 should_transfer_files = YES
 when_to_transfer_output = ON_EXIT
@@ -115,6 +130,7 @@ submitfile visited "container_image = $dir/image.sif" "container_target_dir = /s
 submitfile badbind "container_image = $dir/image.sif" "+WantBadBind = True"
 chmod 755 $dir/job.sh
 chown -R $user: $dir
+chmod 666 $dir/called
 as() { su $user -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
 begin() { su $daemons -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
 begin condor_master
@@ -129,26 +145,29 @@ as condor_submit -terse visited.sub >$dir/visited/id
 jobs="file directory elsewhere target scratch itself ofimage noprogram raw badfile baddirectory nowhere pull badbind"
 # Another user than the submitter would have no right to write beside the submit file.
 [ $daemons = root ] || jobs="$jobs nofiles nofilestarget"
-for name in $jobs; do as condor_submit -terse $name.sub >$dir/$name/id; done
-for name in $jobs; do
-	log=$dir/$name/log
-	for try in $(seq 120); do # it has ended, is held, or was given back
-		grep -qE '^(004|005|007|012|040 .*fail|022|024)' $log 2>/dev/null && break
-		sleep 0.5
+outcome() { # of jobs, each with a name for its section, and in front of it what is put
+	for name in $2; do as condor_submit -terse $name.sub >$dir/$name/id; done
+	for name in $2; do
+		log=$dir/$name/log
+		for try in $(seq 120); do # it has ended, is held, or was given back
+			grep -qE '^(004|005|007|012|040 .*fail|022|024)' $log 2>/dev/null && break
+			sleep 0.5
+		done
+		echo "== $1$name"
+		grep -qE '^(005|012)' $log || sleep 2 # a hold comes after an eviction
+		if grep -q '^005' $log; then
+			grep -o 'Normal termination.*' $log | head -1
+		elif grep -q '^012' $log; then
+			echo "held:" $(grep -A2 '^012' $log | tail -n +2)
+		else
+			echo "given back"
+		fi
+		as condor_rm "$(cut -d' ' -f1 $dir/$name/id)" >/dev/null 2>&1 || true
+		cat $dir/$name/out $dir/$name/err 2>/dev/null || true
+		cat $dir/$name/result 2>/dev/null || echo "no result"
 	done
-	echo "== $name"
-	grep -qE '^(005|012)' $log || sleep 2 # a hold comes after an eviction
-	if grep -q '^005' $log; then
-		grep -o 'Normal termination.*' $log | head -1
-	elif grep -q '^012' $log; then
-		echo "held:" $(grep -A2 '^012' $log | tail -n +2)
-	else
-		echo "given back"
-	fi
-	as condor_rm "$(cut -d' ' -f1 $dir/$name/id)" >/dev/null 2>&1 || true
-	cat $dir/$name/out $dir/$name/err 2>/dev/null || true
-	cat $dir/$name/result 2>/dev/null || echo "no result"
-done
+}
+outcome "" "$jobs"
 echo "== visited"
 id=$(cut -d' ' -f1 $dir/visited/id)
 for try in $(seq 60); do
@@ -161,7 +180,22 @@ echo "status $?"
 V
 as "$(sed "s/JOB/$id/" $dir/visit)" 2>&1
 as condor_rm $id >/dev/null 2>&1 || true
+echo "== called"
+sort -u $dir/called
+# Starters read the configuration anew for each job.
+cat >>$dir/config <<C
+SINGULARITY_TARGET_DIR = /srv
+SINGULARITY_USE_PID_NAMESPACES = False
+SINGULARITY_IGNORE_MISSING_BIND_TARGET = True
+SINGULARITY_RUN_TEST_BEFORE_JOB = False
+SINGULARITY_BIND_EXPR = "/etc/apt:/bound"
+C
+for name in file directory raw; do cp $dir/$name/log $dir/$name.log; rm -f $dir/$name/log $dir/$name/out $dir/$name/err $dir/$name/result; done
+: >$dir/called
+outcome otherwise- "file directory raw"
+echo "== otherwise-called"
+sort -u $dir/called
 echo "== log"
-for name in raw badfile baddirectory; do grep -A3 -E '^(004|007|012|022|024)' $dir/$name/log || true; done
+for name in $dir/raw.log $dir/badfile/log $dir/baddirectory/log; do grep -A3 -E '^(004|007|012|022|024)' $name || true; done
 grep -h 'cannot go on' $dir/log/StarterLog.slot* 2>/dev/null | cut -c1-600 || true
 grep -hE 'singularity|Singularity|apptainer|Apptainer|level=WARN' $dir/log/StarterLog.slot1* 2>/dev/null | head -80 || true
