@@ -91,5 +91,6 @@ var notInChart = map[string]string{
 	"components/ospool":              "its program makes configuration of variables before HTCondor starts, which is more than a value",
 	"components/cvmfs":               "it is a volume of the site's driver: `volumes` and `payload.volumeMounts`, as NFS",
 	"components/pool-network-policy": "it is of the central services, which are not in the chart",
+	"components/provisioner-tokens":  "it is a right of the provisioner, which the chart does not have",
 	"components/pool-priority":       "it is of the central services, which are not in the chart",
 }

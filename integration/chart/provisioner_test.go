@@ -2,6 +2,7 @@ package chart
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -59,5 +60,26 @@ func TestProvisionersManifest(t *testing.T) {
 		if diff := cmp.Diff(o, all[key]); diff != "" {
 			t.Errorf("%s of the pods, in the provisioner's kustomization:\n%s", key, diff)
 		}
+	}
+}
+
+// TestProvisionersTokens: the component lets the provisioner create Secrets, and do nothing else with them.
+func TestProvisionersTokens(t *testing.T) {
+	text, err := kustomized(t, siteDir(t, "resources: [../provisioner]\ncomponents: [../components/provisioner-tokens]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := byName(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var secrets []any
+	for _, rule := range all["Role/provisioner"]["rules"].([]any) {
+		if strings.Contains(fmt.Sprint(rule.(object)["resources"]), "secrets") {
+			secrets = append(secrets, rule.(object)["verbs"])
+		}
+	}
+	if diff := cmp.Diff([]any{[]any{"create"}}, secrets); diff != "" {
+		t.Errorf("rights on Secrets (-want +got):\n%s", diff)
 	}
 }
