@@ -56,7 +56,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: provisioner}
 subjects: [{kind: ServiceAccount, name: provisioner}]
 `
 
-// roosterPod shows its token in its log.
+// roosterPod shows its token in its log. It is for the pool's node, since the pool may have no scheduler.
 const roosterPod = `apiVersion: v1
 kind: Pod
 metadata: {name: glidein}
@@ -64,6 +64,8 @@ spec:
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 1
   restartPolicy: Never
+  hostNetwork: true
+  nodeName: NODE
   containers:
   - {name: pilot, image: IMAGE, command: [sh, -c, "cat /token/pool; echo; exec sleep 1000"], volumeMounts: [{name: token, mountPath: /token}]}
   - {name: payload, image: IMAGE, command: [sleep, "1000"]}
@@ -205,6 +207,10 @@ func startRooster(t *testing.T) *rooster {
 	if err != nil {
 		t.Fatal(err)
 	}
+	node, err := pool.Kubectl(t.Context(), nil, "get", "nodes", "-o", "jsonpath={.items[0].metadata.name}")
+	if err != nil {
+		t.Fatal(err)
+	}
 	server, err := pool.EP(t.Context(), side, "printenv", "KUBERNETES_SERVICE_PORT")
 	if err != nil {
 		t.Fatal(err)
@@ -234,7 +240,7 @@ users: [{name: u, user: {token: %s}}]
 contexts: [{name: c, context: {cluster: c, user: u, namespace: e2e-rooster}}]
 current-context: c
 `, strings.TrimSpace(server), base64.StdEncoding.EncodeToString(ca), strings.TrimSpace(token))
-	manifest := strings.ReplaceAll(roosterPod, "IMAGE", pool.Image("busybox"))
+	manifest := strings.NewReplacer("IMAGE", pool.Image("busybox"), "NODE", node).Replace(roosterPod)
 	const template = "name: plain\nmanifest: pod.yaml\npartitionable: true\nshapes:\n- {name: two, cpus: 2, memory: 256Mi, disk: 64Mi}\n"
 	for name, text := range map[string]string{
 		"kubeconfig":               kubeconfig,
@@ -312,7 +318,7 @@ func TestOfflineAdsWithdrawn(t *testing.T) {
 	r := startRooster(t)
 	defer r.do("down")
 	defer deletePods(t)
-	r.file("site/pod.yaml", "600", strings.NewReader(strings.Replace(strings.ReplaceAll(roosterPod, "IMAGE", pool.Image("busybox")), "spec:\n", "spec:\n  nodeSelector: {nowhere: at-all}\n", 1)))
+	r.file("site/pod.yaml", "600", strings.NewReader(strings.NewReplacer("IMAGE", pool.Image("busybox"), "nodeName: NODE", "nodeSelector: {nowhere: at-all}").Replace(roosterPod)))
 	r.do("run")
 	r.do("submit")
 	r.until("a pod", func() (string, bool) { pods := r.pods("site"); return fmt.Sprint(pods), len(pods) == 1 })

@@ -69,7 +69,7 @@ func lateLane(pool string) []step { return endToEnd(pool, "M", "N-R", "S-Z") }
 
 // withoutPod are tests of e2e/ with HTCondor pools of their own, on the machine of the stock execution point. They take minutes, so
 // a round has them.
-const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWithoutPod|TestProvisionerBatch|TestSiteKnobs)$"
+const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWithoutPod|TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes|TestSiteKnobs)$"
 
 // endToEnd has the tests of e2e/ whose names begin with one of the letters.
 func endToEnd(pool string, letters ...string) []step {
