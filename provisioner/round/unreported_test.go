@@ -1,0 +1,39 @@
+package round
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"podstarter/provisioner/supply"
+)
+
+// A pod that reported while nothing could be asked, and that the collector has
+// forgotten since, may have jobs.
+func TestUnreportedAmongOfflineAds(t *testing.T) {
+	s, m := offlineSite(t)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	s.restart(s.platform)
+	s.run()
+	made := s.minute(m, 2).Made
+	if len(made) != 1 {
+		t.Fatalf("%v are made", made)
+	}
+	s.platform.Begin(made[0])
+	s.now = s.now.Add(time.Minute)
+	s.run()
+	m.err = errors.New("away")
+	for range 60 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); !rep.Unknown {
+			t.Fatal("the round has known what is there")
+		}
+	}
+	m.err, s.pool.slots = nil, map[string]*supply.Pod{}
+	for range 60 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Removed) != 0 {
+			t.Fatalf("%v are ended, which may have jobs", rep.Removed)
+		}
+	}
+}
