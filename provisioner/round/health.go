@@ -118,23 +118,6 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 	return failed
 }
 
-// blind notes that a round did not know what there is: a unit may have reported
-// meanwhile, and be known no longer.
-func (h *health) blind() {
-	for name, f := range h.units {
-		f.followed = false
-		h.units[name] = f
-	}
-}
-
-// unreported reports whether it is certain that a unit has run for so long and has
-// never reported, and so has never had a job. After a restart that is not known of
-// units which ran before: their collector may be away while their jobs run.
-func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
-	f := h.units[u.Name]
-	return after > 0 && u.Phase == platform.Running && f.followed && f.missing && !f.reported && now.Sub(u.Began) > after
-}
-
 // when is when the trouble of a unit came.
 func when(u platform.Unit, now time.Time) time.Time {
 	if u.Phase == platform.Ended && !u.Ended.IsZero() && u.Ended.Before(now) {

@@ -70,7 +70,7 @@ func (r *Round) runOffline(ctx context.Context, rep *Report) {
 	if r.learnAds(ctx, s, rep) {
 		r.offers = r.offer()
 	}
-	rep.Failed = r.health.look(s.units, s.slots, rep.At)
+	rep.Failed = r.follow(s, rep.At)
 	if slices.ContainsFunc(offers, func(o advert.Offer) bool { return !o.Matched.IsZero() }) {
 		s.groups = []demand.Group{{ID: wanting}}
 	}
@@ -119,6 +119,7 @@ func (r *Round) lookUnits(ctx context.Context, rep *Report) sight {
 	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
 	wg.Wait()
 	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
+	s.unread = slotsErr != nil
 	rep.note(Collector, slotsErr)
 	rep.note(Platform, unitsErr)
 	return s

@@ -37,3 +37,24 @@ func TestUnreportedAmongOfflineAds(t *testing.T) {
 		}
 	}
 }
+
+// Nor is a pod known to be silent if some of what the collector has cannot be read.
+func TestUnreportedAmongSlotsThatCannotBeRead(t *testing.T) {
+	s := newSite(t)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	s.restart(s.platform)
+	s.prove()
+	s.pool.groups = append(s.pool.groups, jobs(t, 2, plainJob))
+	made := s.run().Made
+	if len(made) == 0 {
+		t.Fatal("nothing is made")
+	}
+	s.platform.Begin(made[0])
+	s.pool.slotsErr = errors.New("the ad of a slot cannot be read")
+	for range 120 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Removed) != 0 {
+			t.Fatalf("%v are ended, which may have jobs", rep.Removed)
+		}
+	}
+}
