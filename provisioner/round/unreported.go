@@ -53,10 +53,28 @@ func (h *health) blind() {
 	}
 }
 
+// missedOften is in how many rounds a unit must be missed: the collector may just
+// have started anew.
+const missedOften = 3
+
+// miss notes whether a unit is silent in this round.
+func (f *fate) miss(u platform.Unit, now time.Time) {
+	switch {
+	case u.Phase != platform.Running || f.reported || !f.followed:
+		f.missed, f.since = 0, time.Time{}
+		return
+	case f.missed == 0 || f.since.After(now):
+		f.missed, f.since = 0, now
+	}
+	f.missed++
+}
+
 // unreported reports whether it is certain that a unit has run for so long and has
-// never reported, and so has never had a job. After a restart that is not known of
-// units which ran before: their collector may be away while their jobs run.
+// never reported, and so has never had a job. When it began is said by the clock of
+// its node, which may be wrong, so the time in which it was missed here counts as
+// well. After a restart nothing is certain of units which ran before: their collector
+// may be away while their jobs run.
 func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
 	f := h.units[u.Name]
-	return after > 0 && u.Phase == platform.Running && f.followed && f.missing && !f.reported && now.Sub(u.Began) > after
+	return after > 0 && f.missing && f.missed >= missedOften && now.Sub(f.since) >= after && now.Sub(u.Began) > after
 }

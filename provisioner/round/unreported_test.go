@@ -58,3 +58,37 @@ func TestUnreportedAmongSlotsThatCannotBeRead(t *testing.T) {
 		}
 	}
 }
+
+// A node whose clock is behind says that a pod began long ago, and rounds can be an
+// hour apart. Both make no pod silent that was missed only once or twice: the
+// collector may just have started anew.
+func TestUnreportedForAWhile(t *testing.T) {
+	for name, every := range map[string]time.Duration{"a clock that is behind": time.Minute, "rounds far apart": time.Hour} {
+		s := newSite(t)
+		s.config.Templates[0].EndUnreported = 30 * time.Minute
+		s.restart(s.platform)
+		s.prove()
+		s.pool.groups = append(s.pool.groups, jobs(t, 2, plainJob))
+		made := s.run().Made
+		if len(made) == 0 {
+			t.Fatal("nothing is made")
+		}
+		began := s.now
+		s.now = s.now.Add(-2 * time.Hour)
+		s.platform.Begin(made[0])
+		s.now = began
+		ended := 0
+		for i := range 40 {
+			s.now = s.now.Add(every)
+			if len(s.run().Removed) == 0 {
+				continue
+			}
+			if ended = i + 1; ended <= 2 || time.Duration(ended)*every <= 30*time.Minute {
+				t.Errorf("%s: it is ended in round %d", name, ended)
+			}
+		}
+		if ended == 0 {
+			t.Errorf("%s: it is never ended", name)
+		}
+	}
+}
