@@ -133,6 +133,9 @@ func (s service) provisioner(ctx context.Context, elect election, dry bool) (*ro
 		Prefix: s.set.Name, Templates: s.templates, Limits: s.set.Limits, Policy: s.set.Policy, Runtime: s.set.Runtime, ReportWithin: s.set.ReportWithin,
 		DryRun: dry, Now: time.Now, Suffix: suffix, Offline: s.offline(),
 	}
+	if s.set.Batch != nil {
+		c.CallTime = s.set.Batch.CallTime()
+	}
 	if elect != nil {
 		// Much shorter than the time for which the Lease is certain after it was renewed.
 		c.CallTime, c.Until = s.set.Lease.Duration/3, elect.Until
