@@ -137,10 +137,14 @@ func (r *Round) actOffline(ctx context.Context, rep *Report, offers []advert.Off
 	if !goOn {
 		return
 	}
-	rep.note(Collector, r.takeBack(ctx, rep.Offline, offers, failed))
-	// After its ads: a job that matches them now would wait for a unit that goes.
-	if _, goOn := r.withdraw(ctx, rep, rep.Offline.Withdraw); !goOn {
-		return
+	err := r.takeBack(ctx, rep.Offline, offers, failed)
+	rep.note(Collector, err)
+	// After its ads, and not without that: a job that matches them would wait for a unit
+	// that goes, and the match that they have would make it again.
+	if err == nil {
+		if _, goOn := r.withdraw(ctx, rep, rep.Offline.Withdraw); !goOn {
+			return
+		}
 	}
 	if !r.endUnreported(ctx, rep) {
 		return
