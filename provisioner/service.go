@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"podstarter/provisioner/changes"
+	"podstarter/provisioner/explain"
 	"podstarter/provisioner/pool"
 	"podstarter/provisioner/round"
 	"podstarter/provisioner/settings"
@@ -108,7 +109,14 @@ func (s service) lead(ctx context.Context, board *status.Board, elect election) 
 		select {
 		case <-ctx.Done():
 			s.log.Info("The provisioner makes no more pods")
-			return end(ctx, r)
+			if elect != nil && !time.Now().Before(elect.Until()) {
+				return nil // the next one may have begun, and goes on with the offline ads
+			}
+			if err := end(ctx, r); err != nil {
+				// They expire, and no other provisioner is kept waiting for that.
+				s.log.Warn("The offline ads stay until they expire", "error", explain.Clean(err.Error()))
+			}
+			return nil
 		case <-time.After(s.set.Interval):
 		}
 	}
