@@ -190,8 +190,8 @@ type Offer struct {
 	Ads int
 }
 
-// mark ends the name of a unit.
-var mark = regexp.MustCompile(`^[0-9a-z]{1,16}$`)
+// mark ends the name of a unit, which must not be longer than a name of a Job may be.
+var mark = regexp.MustCompile(`^[0-9a-z]{1,8}$`)
 
 // word is what names of shapes look like (package template).
 var word = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,18}[a-z0-9])?$`)

@@ -47,3 +47,21 @@ func FuzzTakenBack(f *testing.F) {
 		}
 	})
 }
+
+// A name that no pod can have would close its shape: the platform refuses it.
+func TestLongMarks(t *testing.T) {
+	prefix, templates := strings.Repeat("p", 20), []template.Template{{Name: strings.Repeat("t", 30), Slots: 1}}
+	accepted := 0
+	for n := range 30 {
+		unit, _, _, err := ParseName("offline@"+prefix+"-"+templates[0].Name+"-"+strings.Repeat("a", n)+".one", prefix, templates)
+		if err != nil {
+			continue
+		}
+		if accepted++; len(unit) > 63 {
+			t.Errorf("a unit is called %s, which has %d letters", unit, len(unit))
+		}
+	}
+	if accepted != 8 {
+		t.Errorf("marks of %d lengths are read, want 8", accepted)
+	}
+}
