@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"podstarter/provisioner/platform/kube"
+	"podstarter/provisioner/round"
 	"podstarter/provisioner/settings"
 	"podstarter/provisioner/template"
 )
@@ -46,6 +47,18 @@ func TestDeploy(t *testing.T) {
 	}
 	if !strings.Contains(templates[0].Manifest, "POD_STARTER_ACCEPT_TIME = ") {
 		t.Error("the manifest lacks the configuration of its pods")
+	}
+}
+
+// A provisioner that ends has the time to take its offline ads back, and then gives
+// its lease to the next one.
+func TestDeployLetsItEnd(t *testing.T) {
+	text, err := os.ReadFile("../deploy/provisioner/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := seconds(t, string(text), `terminationGracePeriodSeconds: (\d+)`), round.DefaultCallTime+ending; got <= want {
+		t.Errorf("it is killed after %s; a call and the end of its ads take up to %s", got, want)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"podstarter/provisioner/changes"
+	"podstarter/provisioner/explain"
 	"podstarter/provisioner/pool"
 	"podstarter/provisioner/round"
 	"podstarter/provisioner/settings"
@@ -108,7 +109,14 @@ func (s service) lead(ctx context.Context, board *status.Board, elect election) 
 		select {
 		case <-ctx.Done():
 			s.log.Info("The provisioner makes no more pods")
-			return end(ctx, r)
+			if elect != nil && !time.Now().Before(elect.Until()) {
+				return nil // the next one may have begun, and goes on with the offline ads
+			}
+			if err := end(ctx, r); err != nil {
+				// They expire, and no other provisioner is kept waiting for that.
+				s.log.Warn("The offline ads stay until they expire", "error", explain.Clean(err.Error()))
+			}
+			return nil
 		case <-time.After(s.set.Interval):
 		}
 	}
@@ -132,6 +140,9 @@ func (s service) provisioner(ctx context.Context, elect election, dry bool) (*ro
 	c := round.Config{
 		Prefix: s.set.Name, Templates: s.templates, Limits: s.set.Limits, Policy: s.set.Policy, Runtime: s.set.Runtime, ReportWithin: s.set.ReportWithin,
 		DryRun: dry, Now: time.Now, Suffix: suffix, Offline: s.offline(),
+	}
+	if s.set.Batch != nil {
+		c.CallTime = s.set.Batch.CallTime()
 	}
 	if elect != nil {
 		// Much shorter than the time for which the Lease is certain after it was renewed.

@@ -190,8 +190,11 @@ type Offer struct {
 	Ads int
 }
 
-// mark ends the name of a unit.
-var mark = regexp.MustCompile(`^[0-9a-z]{1,16}$`)
+// mark ends the name of a unit, which must not be longer than a name of a Job may be.
+var mark = regexp.MustCompile(`^[0-9a-z]{1,8}$`)
+
+// word is what names of shapes look like (package template).
+var word = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,18}[a-z0-9])?$`)
 
 // slot begins the name of an ad.
 var slot = regexp.MustCompile(`^offline(_[0-9]{1,3})?$`)
@@ -201,7 +204,7 @@ var slot = regexp.MustCompile(`^offline(_[0-9]{1,3})?$`)
 func ParseName(name, prefix string, templates []template.Template) (unit string, of int, shape string, err error) {
 	begin, rest, _ := strings.Cut(name, "@")
 	unit, shape, _ = strings.Cut(rest, ".")
-	if !slot.MatchString(begin) || shape == "" || len(name) > 253 {
+	if !slot.MatchString(begin) || !word.MatchString(shape) || len(name) > 253 {
 		return "", 0, "", fmt.Errorf("the name of an offline ad is %q; it must be offline@unit.shape", name)
 	}
 	for i, t := range templates {

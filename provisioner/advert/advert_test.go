@@ -145,7 +145,7 @@ func TestParseName(t *testing.T) {
 	for name, want := range map[string]string{
 		"offline@site-plain-1a2b.one":   "site-plain-1a2b 0 one",
 		"offline_12@site-plain-x-1.one": "site-plain-x-1 1 one",
-		"offline@site-plain-1.a.b":      "site-plain-1 0 a.b",
+		"offline@site-plain-1.a.b":      "", // no shape is called so
 		"slot1@site-plain-1.one":        "",
 		"offline@site-plain-1":          "",
 		"offline@site-plain-.one":       "",

@@ -46,7 +46,7 @@ func Round(w io.Writer, rep round.Report) error {
 		}
 	}
 	for _, d := range rep.Output.Withdraw {
-		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", clean(rep.Input.Pods[d.Pod].ID), d.Why); err != nil {
+		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", clean(rep.Input.Pods[d.Pod].ID), clean(d.Why)); err != nil {
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func Group(w io.Writer, rep round.Report, id string) (bool, error) {
 		}
 	}
 	for s, m := range rep.Matches[i] {
-		verdict := m.Why
+		verdict := clean(m.Why)
 		if m.Matches {
 			verdict = "matches; a job takes " + m.Request.String()
 		}
@@ -76,7 +76,7 @@ func Group(w io.Writer, rep round.Report, id string) (bool, error) {
 		}
 	}
 	for _, r := range rep.Output.Groups[i].Waiting {
-		if _, err := fmt.Fprintf(w, "%d jobs get no pod: %s\n", r.Jobs, r.Why); err != nil {
+		if _, err := fmt.Fprintf(w, "%d jobs get no pod: %s\n", r.Jobs, clean(r.Why)); err != nil {
 			return true, err
 		}
 	}

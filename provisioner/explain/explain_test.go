@@ -183,3 +183,26 @@ Pods: 2, without a limit. Of these have not reported: 1 of at most 20.
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
+
+// Why a slot refuses a job has the job's own words, such as the name of its image.
+func TestHostileReasons(t *testing.T) {
+	rep := report()
+	rep.Matches[0][1].Why = hostile
+	rep.Output.Groups[0].Waiting[0].Why = hostile
+	rep.Output.Withdraw[0].Why = hostile
+	for name, write := range map[string]func(w io.Writer) error{
+		"a round": func(w io.Writer) error { return Round(w, rep) },
+		"a group": func(w io.Writer) error {
+			_, err := Group(w, rep, "aaaa")
+			return err
+		},
+	} {
+		var out strings.Builder
+		if err := write(&out); err != nil {
+			t.Fatal(err)
+		}
+		if text := out.String(); strings.ContainsAny(text, "\x1b\u009b\r\u202e") || strings.Count(text, harmless) != 4 {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}

@@ -38,7 +38,7 @@ func offlineRound(w io.Writer, rep round.Report) error {
 		}
 	}
 	for _, d := range out.Withdraw {
-		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", clean(rep.Input.Pods[d.Pod].ID), d.Why); err != nil {
+		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", clean(rep.Input.Pods[d.Pod].ID), clean(d.Why)); err != nil {
 			return err
 		}
 	}

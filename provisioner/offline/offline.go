@@ -209,8 +209,13 @@ func (p *pass) unwanted(pod decision.Pod, o Offer) string {
 	settle := p.in.Base.Policy.Settle
 	// A negotiator that does not negotiate says nothing of what is wanted.
 	since := last.Matched
-	if since.IsZero() {
+	switch {
+	case since.IsZero():
 		since = pod.Created.Add(settle)
+	case since.After(now.Add(settle)):
+		// Whoever may advertise can write a time that is years ahead, which the ad would
+		// keep.
+		since = last.Seen
 	}
 	if now.Sub(last.Seen) >= settle && now.Sub(pod.Created) >= settle && p.in.Cycle.After(since) {
 		return fmt.Sprintf("the negotiator has matched no job with it for %s", now.Sub(last.Seen).Round(time.Second))

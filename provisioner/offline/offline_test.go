@@ -101,6 +101,11 @@ func TestDecide(t *testing.T) {
 			in.Offers = []Offer{{Unit: "x", Matched: at(5)}, {Unit: "y", Matched: at(1)}, {Unit: "z", Matched: at(2)}}
 			in.Memory.Wanted = map[string]Sighting{"x": {at(5), at(4)}, "y": {at(5), at(4)}, "z": {at(2), at(2)}}
 		}, "", "y z", "", "", "x", []int{0, 2}, 1, "a pod of the shape a of t was withdrawn less than 3m0s ago"},
+		"a match that has not been yet": {func(in *Input) {
+			in.Base.Pods = []decision.Pod{{ID: "x", Created: at(9)}}
+			in.Offers = []Offer{{Unit: "x", Matched: at(-99999)}}
+			in.Memory.Wanted = map[string]Sighting{"x": {at(-99999), at(4)}}
+		}, "", "", "", "", "x", []int{0, 2}, 1, "a pod of the shape a of t was withdrawn less than 3m0s ago"},
 		"no cycle since then": {func(in *Input) {
 			in.Cycle = at(5)
 			in.Base.Pods = []decision.Pod{{ID: "x", Created: at(9)}}

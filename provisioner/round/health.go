@@ -49,6 +49,10 @@ type fate struct {
 	// followed: it was seen in each round since it can have reported for the first
 	// time, so that it is certain whether it ever has.
 	followed bool
+	// missed is in how many rounds in a row it ran and was followed, and had not
+	// reported; since is the first of them.
+	missed int
+	since  time.Time
 	// slots are those that the collector knew last, and seen is when that was.
 	slots *supply.Pod
 	seen  time.Time
@@ -103,6 +107,7 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 			h.change(u.Template, func(s backoff.State) backoff.State { return s.Reported(now) })
 		}
 		f.missing = u.Phase == platform.Running && !reported && (f.reported && now.Sub(f.seen) > updates || !f.reported && !u.Began.IsZero() && now.Sub(u.Began) > h.within)
+		f.miss(u, now)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
 			failed = append(failed, Failure{Unit: u.Name, Template: u.Template, Reason: trouble, Detail: u.Detail})
@@ -116,23 +121,6 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		}
 	}
 	return failed
-}
-
-// blind notes that a round did not know what there is: a unit may have reported
-// meanwhile, and be known no longer.
-func (h *health) blind() {
-	for name, f := range h.units {
-		f.followed = false
-		h.units[name] = f
-	}
-}
-
-// unreported reports whether it is certain that a unit has run for so long and has
-// never reported, and so has never had a job. After a restart that is not known of
-// units which ran before: their collector may be away while their jobs run.
-func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
-	f := h.units[u.Name]
-	return after > 0 && u.Phase == platform.Running && f.followed && f.missing && !f.reported && now.Sub(u.Began) > after
 }
 
 // when is when the trouble of a unit came.

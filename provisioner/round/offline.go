@@ -64,12 +64,13 @@ func (r *Round) runOffline(ctx context.Context, rep *Report) {
 	// Without knowing what is there, a round could make pods twice.
 	if s.unknown {
 		rep.Unknown = true
+		r.health.blind()
 		return
 	}
 	if r.learnAds(ctx, s, rep) {
 		r.offers = r.offer()
 	}
-	rep.Failed = r.health.look(s.units, s.slots, rep.At)
+	rep.Failed = r.follow(s, rep.At)
 	if slices.ContainsFunc(offers, func(o advert.Offer) bool { return !o.Matched.IsZero() }) {
 		s.groups = []demand.Group{{ID: wanting}}
 	}
@@ -118,6 +119,7 @@ func (r *Round) lookUnits(ctx context.Context, rep *Report) sight {
 	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
 	wg.Wait()
 	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
+	s.unread = slotsErr != nil
 	rep.note(Collector, slotsErr)
 	rep.note(Platform, unitsErr)
 	return s
@@ -135,10 +137,14 @@ func (r *Round) actOffline(ctx context.Context, rep *Report, offers []advert.Off
 	if !goOn {
 		return
 	}
-	rep.note(Collector, r.takeBack(ctx, rep.Offline, offers, failed))
-	// After its ads: a job that matches them now would wait for a unit that goes.
-	if _, goOn := r.withdraw(ctx, rep, rep.Offline.Withdraw); !goOn {
-		return
+	err := r.takeBack(ctx, rep.Offline, offers, failed)
+	rep.note(Collector, err)
+	// After its ads, and not without that: a job that matches them would wait for a unit
+	// that goes, and the match that they have would make it again.
+	if err == nil {
+		if _, goOn := r.withdraw(ctx, rep, rep.Offline.Withdraw); !goOn {
+			return
+		}
 	}
 	if !r.endUnreported(ctx, rep) {
 		return

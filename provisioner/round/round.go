@@ -217,7 +217,7 @@ func (r *Round) run(ctx context.Context, rep *Report) {
 		r.health.blind()
 		return
 	}
-	rep.Failed = r.health.look(seen.units, seen.slots, rep.At)
+	rep.Failed = r.follow(seen, rep.At)
 	r.takers.look(seen.units, seen.slots, seen.groups, rep.At)
 	r.learn(seen, rep.At)
 	rep.Matches = r.match(seen.groups)
@@ -237,6 +237,8 @@ type sight struct {
 	units   []platform.Unit
 	partial bool // not all jobs are known
 	unknown bool // it is not known what is there
+	// unread: some slots cannot be read, so that a unit may have reported all the same.
+	unread bool
 	// demandErr says why not all jobs are known.
 	demandErr error
 }
@@ -253,6 +255,7 @@ func (r *Round) look(ctx context.Context, rep *Report) sight {
 	wg.Wait()
 	s.partial = errors.Is(s.demandErr, demand.ErrPartial)
 	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
+	s.unread = slotsErr != nil
 	rep.note(Schedds, s.demandErr)
 	rep.note(Collector, slotsErr)
 	rep.note(Accountant, usersErr) // without priorities, all users are equal
@@ -356,34 +359,6 @@ func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withd
 		}
 	}
 	return failures, true
-}
-
-// endUnreported ends units that run and have never reported. It reports whether the
-// round may go on.
-func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
-	e, can := r.platform.(platform.Ender)
-	if !can {
-		return true
-	}
-	after, failures := map[string]time.Duration{}, 0
-	for _, t := range r.config.Templates {
-		after[t.Name] = t.EndUnreported
-	}
-	for _, u := range rep.Units {
-		if !r.health.unreported(u, after[u.Template], rep.At) {
-			continue
-		}
-		err := r.call(ctx, func(ctx context.Context) error { return e.End(ctx, u.Name) })
-		if err == nil {
-			rep.Removed = append(rep.Removed, u.Name)
-			continue
-		}
-		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
-		if failures++; stopped(err) || failures == maxFailures {
-			return false
-		}
-	}
-	return true
 }
 
 // call lets do make or withdraw a unit, unless the provisioner ends or may not act

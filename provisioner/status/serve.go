@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 
 	"podstarter/provisioner/explain"
 	"podstarter/rescue"
@@ -21,7 +20,7 @@ import (
 // Bounds of what those who connect can take.
 const (
 	maxConnections = 64
-	maxRequests    = 8
+	maxRequests    = 8 // at a time, of each kind
 	maxHeader      = 16 << 10
 	requestTime    = 10 * time.Second
 	idleTime       = 2 * time.Minute
@@ -37,8 +36,8 @@ func (b *Board) Handler() http.Handler {
 		MaxRequestsInFlight: maxRequests, Timeout: requestTime, DisableCompression: true,
 	}))
 	mux.HandleFunc("GET /healthz", b.healthz)
-	mux.HandleFunc("GET /explain", b.explain)
-	mux.HandleFunc("GET /{$}", b.page)
+	mux.HandleFunc("GET /explain", few(maxRequests, b.explain))
+	mux.HandleFunc("GET /{$}", few(maxRequests, b.page))
 	return safe(mux)
 }
 
@@ -63,7 +62,7 @@ func (b *Board) Serve(ctx context.Context, listener net.Listener) error {
 	}
 	stop := context.AfterFunc(ctx, func() { rescue.Go(func() { _ = server.Close() }) })
 	defer stop()
-	err := server.Serve(netutil.LimitListener(listener, maxConnections))
+	err := server.Serve(&crowd{Listener: listener, most: maxConnections})
 	if ctx.Err() != nil && errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

@@ -40,6 +40,11 @@ type Config struct {
 	timeout                time.Duration
 }
 
+// CallTime returns how long it may take to make or to withdraw a unit. Status, submit
+// or cancel, and the status again have their own time each; what is left is for a
+// unit of which the batch system has two jobs.
+func (c *Config) CallTime() time.Duration { return 4 * c.timeout }
+
 // state is what a word of the batch system means.
 type state string
 

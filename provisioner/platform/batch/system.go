@@ -18,7 +18,7 @@ import (
 
 const (
 	// unseen is how long a unit that was submitted counts although the status does not
-	// show it.
+	// show it, and one that was shown before.
 	unseen = time.Minute
 	// remember is how long a unit that vanished from the status is in the list as one
 	// that ended.
@@ -55,8 +55,9 @@ type memory struct {
 	doubt bool
 	// withdrawn: it was cancelled, and nobody wonders that it vanishes.
 	withdrawn bool
-	// shown is when the last status was asked for that showed it.
-	shown time.Time
+	// shown is when the last status was asked for that showed it, and missed when the
+	// first one after that which did not.
+	shown, missed time.Time
 }
 
 // New returns the platform for templates. Nothing is run.
@@ -183,7 +184,7 @@ func (s *System) show(name string, jobs []job, asked time.Time) {
 			u.Detail = "its state is " + j.word
 		}
 	}
-	m.unit, m.id, m.doubt, m.shown = u, j.id, false, asked
+	m.unit, m.id, m.doubt, m.shown, m.missed = u, j.id, false, asked, time.Time{}
 }
 
 // first is the first time that is known.
@@ -208,6 +209,13 @@ func (s *System) vanished(m *memory, asked time.Time) bool {
 		return false // the batch system may be late, or this answer is
 	case m.doubt:
 		return true // it was never made
+	}
+	// A status that is empty by mistake would have all units made again.
+	if m.missed.IsZero() || m.missed.After(asked) {
+		m.missed = asked
+	}
+	if asked.Sub(m.missed) < unseen {
+		return false
 	}
 	// What became of it nobody knows. If its startd has reported, nothing is wrong; if
 	// not, the next ones must not be made as fast as they end.

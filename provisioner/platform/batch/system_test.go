@@ -220,7 +220,15 @@ func TestVanished(t *testing.T) {
 	}
 	w.remove("p-plain-1.1.job")
 	w.remove("p-plain-2.2.job")
+	// A status that misses it once says nothing: commands in a pipe, and servers that
+	// start anew, print nothing and end well.
 	units := list(t, w.system)
+	if len(units) != 1 || units[0].Name != "p-plain-1" || units[0].Phase != platform.Running {
+		t.Errorf("there are %+v", units)
+	}
+	soon := time.Now().Add(unseen)
+	w.system.now = func() time.Time { return soon }
+	units = list(t, w.system)
 	if len(units) != 1 || units[0].Name != "p-plain-1" || units[0].Phase != platform.Ended || units[0].Trouble != backoff.Failed || units[0].Detail != goneDetail || units[0].Ended.IsZero() {
 		t.Errorf("there are %+v", units)
 	}
@@ -228,6 +236,35 @@ func TestVanished(t *testing.T) {
 	w.system.now = func() time.Time { return later }
 	if units := list(t, w.system); len(units) != 0 {
 		t.Errorf("it is never forgotten: %+v", units)
+	}
+}
+
+// A status that is empty for a moment makes no unit twice.
+func TestStatusThatIsEmptyOnce(t *testing.T) {
+	w := newWorld(t)
+	if err := w.system.Create(t.Context(), spec1); err != nil {
+		t.Fatal(err)
+	}
+	w.Begin(spec1.Name)
+	at := time.Now()
+	w.system.now = func() time.Time { return at }
+	list(t, w.system)
+	name := filepath.Join(w.dir, spec1.Name+".1.job")
+	for range 3 {
+		if err := os.Rename(name, name+".away"); err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(2 * unseen)
+		if units := list(t, w.system); len(units) != 1 || units[0].Phase != platform.Running {
+			t.Fatalf("while the status shows nothing there are %+v", units)
+		}
+		if err := os.Rename(name+".away", name); err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(2 * unseen)
+		if units := list(t, w.system); len(units) != 1 || units[0].Phase != platform.Running {
+			t.Fatalf("after that there are %+v", units)
+		}
 	}
 }
 

@@ -47,14 +47,15 @@ type Cluster struct {
 	// made are units that no watch has shown yet, so that a list which is behind
 	// does not make them twice.
 	made map[string]platform.Unit
-	// secured are units whose Secret is there.
-	secured map[string]bool
+	// secured are units whose Secret is there, and usurped those of which another one's
+	// Secret had the name when they were made.
+	secured, usurped map[string]bool
 }
 
 // New returns the platform for templates, and waits until it knows what is there.
 // It watches until ctx ends. mint makes the tokens of templates that have some.
 func New(ctx context.Context, client kubernetes.Interface, name, namespace string, gpu corev1.ResourceName, templates []template.Template, mint Mint) (*Cluster, error) {
-	c := &Cluster{client: client, name: name, namespace: namespace, manifests: map[string]manifest{}, made: map[string]platform.Unit{}, secured: map[string]bool{}, now: time.Now, mint: mint}
+	c := &Cluster{client: client, name: name, namespace: namespace, manifests: map[string]manifest{}, made: map[string]platform.Unit{}, secured: map[string]bool{}, usurped: map[string]bool{}, now: time.Now, mint: mint}
 	for _, t := range templates {
 		m, err := parse(t, gpu)
 		if err != nil {
@@ -265,7 +266,7 @@ func (c *Cluster) Create(ctx context.Context, s platform.Spec) error {
 	if err != nil || token == "" {
 		return nil // Mend gives a token to what was there already
 	}
-	return c.keep(ctx, m, s, owner, token)
+	return c.keep(ctx, m, s, owner, token, true)
 }
 
 // refused reports whether an error is an answer of the API server by which it is

@@ -125,18 +125,29 @@ func ownedBy(o metav1.Object, kind schema.GroupVersionKind) metav1.OwnerReferenc
 
 // keep makes the Secret of a unit that is there. The unit is its owner, so that it
 // goes with it; this is why the unit comes first, and its pod waits. A unit whose
-// Secret is refused would wait for ever, so it is withdrawn.
-func (c *Cluster) keep(ctx context.Context, m manifest, s platform.Spec, owner metav1.OwnerReference, token string) error {
+// Secret is refused would wait for ever, so it is withdrawn. fresh says that the unit
+// was made just now, so that a Secret with its name is that of an earlier unit, and
+// goes with it.
+func (c *Cluster) keep(ctx context.Context, m manifest, s platform.Spec, owner metav1.OwnerReference, token string, fresh bool) error {
 	immutable := true
 	secret := &corev1.Secret{Type: corev1.SecretTypeOpaque, Immutable: &immutable, Data: map[string][]byte{m.token.File: []byte(token)}}
 	meta(&secret.ObjectMeta, c.name, c.namespace, s)
 	secret.OwnerReferences = []metav1.OwnerReference{owner}
 	_, err := c.client.CoreV1().Secrets(c.namespace).Create(ctx, secret, metav1.CreateOptions{})
+	c.mu.Lock()
+	usurped := apierrors.IsAlreadyExists(err) && (fresh || c.usurped[s.Name])
 	switch {
+	case usurped:
+		c.usurped[s.Name] = true
 	case err == nil || apierrors.IsAlreadyExists(err):
-		c.mu.Lock()
-		defer c.mu.Unlock()
 		c.secured[s.Name] = true
+		delete(c.usurped, s.Name)
+	}
+	c.mu.Unlock()
+	switch {
+	case usurped:
+		return fmt.Errorf("making the Secret with the token of %s, which is tried again: an earlier pod's Secret has the name: %w", s.Name, err)
+	case err == nil || apierrors.IsAlreadyExists(err):
 		return nil
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err):
 		err = fmt.Errorf("%w: making the Secret with the token of %s: %w", platform.ErrDenied, s.Name, err)
@@ -163,7 +174,7 @@ func (c *Cluster) Mend(ctx context.Context) error {
 		if err != nil {
 			return multierror.Append(wrong, err).ErrorOrNil()
 		}
-		if err := c.keep(ctx, m, u.spec, u.owner, token); err != nil {
+		if err := c.keep(ctx, m, u.spec, u.owner, token, false); err != nil {
 			wrong = multierror.Append(wrong, err)
 		}
 	}
@@ -208,9 +219,11 @@ func (c *Cluster) unsecured() ([]bare, error) {
 			open = append(open, bare{u.Spec, o})
 		}
 	}
-	for name := range c.secured {
-		if _, new := c.made[name]; !there[name] && !new {
-			delete(c.secured, name)
+	for _, names := range []map[string]bool{c.secured, c.usurped} {
+		for name := range names {
+			if _, new := c.made[name]; !there[name] && !new {
+				delete(names, name)
+			}
 		}
 	}
 	return open, nil

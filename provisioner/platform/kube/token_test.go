@@ -215,3 +215,30 @@ func TestManifestsThatHaveNoToken(t *testing.T) {
 		}
 	}
 }
+
+// A Secret that is there before its unit is another one's: that of a unit with the
+// same name, which goes with it in a moment.
+func TestTokenOfAnEarlierUnit(t *testing.T) {
+	w := newTokens(t, tokenJob)
+	old := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: spec1.Name, Namespace: "ns"}}
+	if err := w.client.Tracker().Add(old); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.cluster.Create(t.Context(), spec1); err == nil || errors.Is(err, platform.ErrDenied) {
+		t.Errorf("the error is %v", err)
+	}
+	if err := w.cluster.Mend(t.Context()); err == nil {
+		t.Error("the other Secret counts")
+	}
+	if err := w.client.Tracker().Delete(schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, "ns", spec1.Name); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := w.cluster.Mend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s := w.secret(spec1.Name); s == nil || string(s.Data["token"]) != "token-3" {
+		t.Errorf("the Secret is %+v", s)
+	}
+}
