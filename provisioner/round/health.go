@@ -132,7 +132,7 @@ func (h *health) blind() {
 // units which ran before: their collector may be away while their jobs run.
 func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
 	f := h.units[u.Name]
-	return after > 0 && u.Phase == platform.Running && f.followed && f.missing && !f.reported && now.Sub(u.Began) > after
+	return after > 0 && u.Phase == platform.Running && !u.Leaving && f.followed && f.missing && !f.reported && now.Sub(u.Began) > after
 }
 
 // when is when the trouble of a unit came.

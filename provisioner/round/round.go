@@ -300,7 +300,7 @@ func (r *Round) act(ctx context.Context, rep *Report) {
 	if !goOn {
 		return
 	}
-	if !r.endUnreported(ctx, rep) {
+	if !r.endUnreported(ctx, rep, &failures) {
 		return
 	}
 	// What the platform refused once in a shape, it would refuse again. Another error
@@ -358,18 +358,21 @@ func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withd
 	return failures, true
 }
 
-// endUnreported ends units that run and have never reported. It reports whether the
-// round may go on.
-func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
+// endUnreported ends units that run and have never reported. It adds to the calls that
+// failed, and reports whether the round may go on.
+func (r *Round) endUnreported(ctx context.Context, rep *Report, failures *int) bool {
 	e, can := r.platform.(platform.Ender)
 	if !can {
 		return true
 	}
-	after, failures := map[string]time.Duration{}, 0
+	after := map[string]time.Duration{}
 	for _, t := range r.config.Templates {
 		after[t.Name] = t.EndUnreported
 	}
 	for _, u := range rep.Units {
+		if *failures == maxFailures {
+			break
+		}
 		if !r.health.unreported(u, after[u.Template], rep.At) {
 			continue
 		}
@@ -378,8 +381,9 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 			rep.Removed = append(rep.Removed, u.Name)
 			continue
 		}
+		*failures++
 		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
-		if failures++; stopped(err) || failures == maxFailures {
+		if stopped(err) {
 			return false
 		}
 	}
