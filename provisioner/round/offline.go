@@ -64,6 +64,7 @@ func (r *Round) runOffline(ctx context.Context, rep *Report) {
 	// Without knowing what is there, a round could make pods twice.
 	if s.unknown {
 		rep.Unknown = true
+		r.health.blind()
 		return
 	}
 	if r.learnAds(ctx, s, rep) {
