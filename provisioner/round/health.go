@@ -118,8 +118,8 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 	return failed
 }
 
-// blind notes that a round did not know what there is: a unit may have reported
-// meanwhile, and be known no longer.
+// blind notes that a round did not know what there is, or could not read all slots: a
+// unit may have reported, whatever is known of it later.
 func (h *health) blind() {
 	for name, f := range h.units {
 		f.followed = false

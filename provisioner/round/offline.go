@@ -70,6 +70,9 @@ func (r *Round) runOffline(ctx context.Context, rep *Report) {
 	if r.learnAds(ctx, s, rep) {
 		r.offers = r.offer()
 	}
+	if s.unread {
+		r.health.blind()
+	}
 	rep.Failed = r.health.look(s.units, s.slots, rep.At)
 	if slices.ContainsFunc(offers, func(o advert.Offer) bool { return !o.Matched.IsZero() }) {
 		s.groups = []demand.Group{{ID: wanting}}
@@ -118,7 +121,7 @@ func (r *Round) lookUnits(ctx context.Context, rep *Report) sight {
 	wg.Go(func() { s.slots, slotsErr = r.pool.Slots(ctx) })
 	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
 	wg.Wait()
-	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
+	s.unknown, s.unread = slotsErr != nil && s.slots == nil || unitsErr != nil, slotsErr != nil
 	rep.note(Collector, slotsErr)
 	rep.note(Platform, unitsErr)
 	return s

@@ -217,6 +217,9 @@ func (r *Round) run(ctx context.Context, rep *Report) {
 		r.health.blind()
 		return
 	}
+	if seen.unread {
+		r.health.blind()
+	}
 	rep.Failed = r.health.look(seen.units, seen.slots, rep.At)
 	r.takers.look(seen.units, seen.slots, seen.groups, rep.At)
 	r.learn(seen, rep.At)
@@ -237,6 +240,7 @@ type sight struct {
 	units   []platform.Unit
 	partial bool // not all jobs are known
 	unknown bool // it is not known what is there
+	unread  bool // not all slots could be read
 	// demandErr says why not all jobs are known.
 	demandErr error
 }
@@ -252,7 +256,7 @@ func (r *Round) look(ctx context.Context, rep *Report) sight {
 	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
 	wg.Wait()
 	s.partial = errors.Is(s.demandErr, demand.ErrPartial)
-	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
+	s.unknown, s.unread = slotsErr != nil && s.slots == nil || unitsErr != nil, slotsErr != nil
 	rep.note(Schedds, s.demandErr)
 	rep.note(Collector, slotsErr)
 	rep.note(Accountant, usersErr) // without priorities, all users are equal

@@ -708,3 +708,22 @@ func TestUnreportedIsEndedOnce(t *testing.T) {
 		t.Errorf("ended: -want +got\n%s", diff)
 	}
 }
+
+// What cannot be read of the collector's answer may be the slot of a unit that has
+// jobs.
+func TestUnreportedWhereSlotsCannotBeRead(t *testing.T) {
+	s := newSite(t)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	s.restart(s.platform)
+	s.pool.groups = []demand.Group{jobs(t, 2, plainJob)}
+	for _, name := range s.run().Made {
+		s.platform.Begin(name)
+	}
+	s.pool.groups, s.pool.slotsErr = nil, errors.New("reading a slot")
+	for range 60 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Removed) != 0 || rep.Unknown {
+			t.Fatalf("%v are ended", rep.Removed)
+		}
+	}
+}
