@@ -112,3 +112,16 @@ func TestLimitOfWhoIsChargedUnderOtherNames(t *testing.T) {
 		}
 	}
 }
+
+// A ramp that allows less than one pod lets a small group have one all the same:
+// otherwise its jobs would wait for ever.
+func TestRampOfFewJobs(t *testing.T) {
+	in := site()
+	in.Policy.Ramp = Ramp{Part: 0.25}
+	in.demand(0, one, []int{small}, alice(3))
+	out := Decide(in)
+	checkOutcomes(t, in, out)
+	if len(out.Create) != 1 || out.Create[0].Count != 1 {
+		t.Errorf("the decision is %+v", out)
+	}
+}
