@@ -380,3 +380,26 @@ func TestOfflineRoundsThatDoNotKnow(t *testing.T) {
 		}
 	}
 }
+
+// Without the lease, another provisioner may have published its own ads: they are left
+// alone, at the end, too.
+func TestOfflineAdsWithoutTheLease(t *testing.T) {
+	s, m := offlineSite(t)
+	until := time.Now().Add(time.Hour)
+	s.config.Until = func() time.Time { return until }
+	s.restart(s.platform)
+	if s.run(); len(m.ads) != 3 {
+		t.Fatalf("%d ads are published", len(m.ads))
+	}
+	until = time.Now()
+	if err := s.round.End(t.Context()); err != nil || len(m.ads) != 3 {
+		t.Errorf("%d ads are left, %v", len(m.ads), err)
+	}
+	sent := 0
+	m.beforeSend = func() error { sent++; return nil }
+	m.beforeTake = m.beforeSend
+	s.now = s.now.Add(5 * time.Minute)
+	if rep := s.run(); sent != 0 || !errors.Is(rep.Err, errLost) {
+		t.Errorf("%d calls change ads, %v", sent, rep.Err)
+	}
+}
