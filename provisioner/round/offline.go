@@ -141,11 +141,7 @@ func (r *Round) actOffline(ctx context.Context, rep *Report, offers []advert.Off
 	}
 	rep.note(Collector, r.takeBack(ctx, rep.Offline, offers, failed))
 	// After its ads: a job that matches them now would wait for a unit that goes.
-	failures, goOn := r.withdraw(ctx, rep, rep.Offline.Withdraw)
-	if !goOn {
-		return
-	}
-	if !r.endUnreported(ctx, rep, &failures) {
+	if !r.withdraw(ctx, rep, rep.Offline.Withdraw) || !r.endUnreported(ctx, rep) {
 		return
 	}
 	rep.note(Collector, r.publish(ctx, rep, offers, failed))

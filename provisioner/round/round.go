@@ -294,23 +294,19 @@ func (r *Round) Explain(job *classads.Ad) []match.Explanation {
 	return all
 }
 
-// maxFailures is after how many calls that fail a round does nothing more: each may
-// have taken as long as a call may.
+// maxFailures is after how many calls that fail a round does no more of the same: each
+// may have taken as long as a call may. One that removes nothing may make units.
 const maxFailures = 4
 
 // act makes and withdraws what was decided. It goes on after an error.
 func (r *Round) act(ctx context.Context, rep *Report) {
-	failures, goOn := r.withdraw(ctx, rep, rep.Output.Withdraw)
-	if !goOn {
-		return
-	}
-	if !r.endUnreported(ctx, rep, &failures) {
+	if !r.withdraw(ctx, rep, rep.Output.Withdraw) || !r.endUnreported(ctx, rep) {
 		return
 	}
 	// What the platform refused once in a shape, it would refuse again. Another error
 	// may be the template's own, such as a webhook that does not answer, so that those
 	// of other templates are tried.
-	refused, failed := map[int]bool{}, map[int]bool{}
+	failures, refused, failed := 0, map[int]bool{}, map[int]bool{}
 	for _, c := range rep.Output.Create {
 		template := r.shapes[c.Shape].template
 		if failures == maxFailures {
@@ -338,9 +334,9 @@ func (r *Round) act(ctx context.Context, rep *Report) {
 	rep.note(Making, r.mend(ctx))
 }
 
-// withdraw removes units that have not begun. It returns how many calls failed, and
-// false if the round may do nothing more.
-func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withdrawal) (failures int, goOn bool) {
+// withdraw removes units that have not begun. It reports whether the round may go on.
+func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withdrawal) bool {
+	failures := 0
 	for _, w := range list {
 		if failures == maxFailures {
 			break
@@ -350,7 +346,7 @@ func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withd
 		switch {
 		case stopped(err):
 			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
-			return failures, false
+			return false
 		case errors.Is(err, platform.ErrBegun): // it is not surplus any more
 		case err != nil:
 			failures++
@@ -359,22 +355,22 @@ func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withd
 			rep.Withdrawn = append(rep.Withdrawn, name)
 		}
 	}
-	return failures, true
+	return true
 }
 
-// endUnreported ends units that run and have never reported. It adds to the calls that
-// failed, and reports whether the round may go on.
-func (r *Round) endUnreported(ctx context.Context, rep *Report, failures *int) bool {
+// endUnreported ends units that run and have never reported. It reports whether the
+// round may go on.
+func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 	e, can := r.platform.(platform.Ender)
 	if !can {
 		return true
 	}
-	after := map[string]time.Duration{}
+	after, failures := map[string]time.Duration{}, 0
 	for _, t := range r.config.Templates {
 		after[t.Name] = t.EndUnreported
 	}
 	for _, u := range rep.Units {
-		if *failures == maxFailures {
+		if failures == maxFailures {
 			break
 		}
 		if !r.health.unreported(u, after[u.Template], rep.At) {
@@ -385,9 +381,8 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report, failures *int) b
 			rep.Removed = append(rep.Removed, u.Name)
 			continue
 		}
-		*failures++
 		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
-		if stopped(err) {
+		if failures++; stopped(err) {
 			return false
 		}
 	}

@@ -662,7 +662,8 @@ func TestUnreportedIsEnded(t *testing.T) {
 	}
 }
 
-// ending is a platform whose units take their time to end, or that fails to end them.
+// ending is a platform whose units take their time to end, or that fails to end and to
+// withdraw them.
 type ending struct {
 	*model.Model
 	err   error
@@ -675,6 +676,13 @@ func (e *ending) End(_ context.Context, name string) error {
 	}
 	e.Leave(name)
 	return nil
+}
+
+func (e *ending) Withdraw(ctx context.Context, name string) error {
+	if e.err != nil {
+		return e.err
+	}
+	return e.Model.Withdraw(ctx, name)
 }
 
 // A unit that is ended and takes its time is ended once; and where ending fails, a
