@@ -55,11 +55,13 @@ func TestCollectorHangs(t *testing.T) {
 	p.await("the pod", roundOf, func(r record) bool { return r.Made == 1 })
 }
 
-// TestScheddAnswersHalf: a schedd's answer breaks off in the middle. The jobs of the other get pods, nothing is withdrawn, and nothing hangs.
+// TestScheddAnswersHalf: a schedd's answer breaks off in the middle. The jobs of the other get pods, and nothing hangs.
 func TestScheddAnswersHalf(t *testing.T) {
 	s := newSite(t, "half")
 	s.schedds = []string{one, two}
-	condor.submit(t, one, alice, s.name, "queue")
+	// Pods of this template are of use to the other schedd's job alone.
+	s.template("other", fmt.Sprintf(podManifest, held), oneShape, "Other = true", `START = TARGET.Owner == "`+alice+`"`)
+	condor.submit(t, one, alice, s.name, "requirements = TARGET.Other\nqueue")
 	condor.submit(t, two, mallet, s.name, "requirements = TARGET.Memory > $(Process)\nqueue 500")
 	address := strings.Trim(strings.TrimSpace(condor.must(t, "", "", "condor_status", "-schedd", "-af", "MyAddress", "-constraint", fmt.Sprintf("Name == %q", condor.schedds[two]))), "<>")
 	address, _, _ = strings.Cut(address, "?")
@@ -73,8 +75,8 @@ func TestScheddAnswersHalf(t *testing.T) {
 	})
 	s.settings = []string{fmt.Sprintf("schedds: [%q, %q]", condor.schedds[one], name)}
 	got, err := s.once()
-	if got.Made == 0 || err == nil {
-		t.Errorf("%d pods are made, with the error %v", got.Made, err)
+	if n := s.of("other"); n != 1 || err == nil {
+		t.Errorf("%d pods are made for the job of the other schedd, with the error %v", n, err)
 	}
 	if got.Idle < 1 || got.Idle > 400 {
 		t.Errorf("%d idle jobs are known, want one and a part of 500", got.Idle)

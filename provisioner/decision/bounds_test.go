@@ -112,3 +112,43 @@ func TestLimitOfWhoIsChargedUnderOtherNames(t *testing.T) {
 		}
 	}
 }
+
+// A ramp that allows less than one pod lets a small group have one all the same:
+// otherwise its jobs would wait for ever.
+func TestRampOfFewJobs(t *testing.T) {
+	in := site()
+	in.Policy.Ramp = Ramp{Part: 0.25}
+	in.demand(0, one, []int{small}, alice(3))
+	out := Decide(in)
+	checkOutcomes(t, in, out)
+	if len(out.Create) != 1 || out.Create[0].Count != 1 {
+		t.Errorf("the decision is %+v", out)
+	}
+}
+
+// A pod whose time is over takes no job, however far places are planned.
+func TestPodWhoseTimeIsOver(t *testing.T) {
+	for _, horizon := range []time.Duration{0, time.Hour} {
+		in := site()
+		in.Policy.Horizon = horizon
+		in.demand(0, one, []int{small}, alice(1))
+		in.Pods = []Pod{{ID: "old", Shape: small, Phase: Reported, Free: one, Until: start.Add(-time.Minute)}}
+		out := Decide(in)
+		checkOutcomes(t, in, out)
+		if o := out.Groups[0]; o.Free != 0 || o.New != 1 {
+			t.Errorf("with a horizon of %s the outcome is %+v", horizon, o)
+		}
+	}
+}
+
+// Whoever asks for nothing gets a place of its own all the same.
+func TestRequestForNothing(t *testing.T) {
+	in := site()
+	in.demand(0, resources.Amount{}, []int{small}, alice(3))
+	in.Pods = []Pod{{ID: "there", Shape: small, Phase: Reported, Free: one}}
+	out := Decide(in)
+	checkOutcomes(t, in, out)
+	if o := out.Groups[0]; o.Free != 1 || o.New != 2 || len(out.Create) != 1 || out.Create[0].Count != 2 {
+		t.Errorf("the outcome is %+v, and %+v is made", o, out.Create)
+	}
+}

@@ -168,7 +168,7 @@ func (p *pass) closer(a, b Fit) bool {
 func (p *pass) find(g, f int, fit Fit) *room {
 	all := p.rooms[fit.Shape]
 	for ; p.next[g][f] < len(all); p.next[g][f]++ {
-		if r := &all[p.next[g][f]]; r.left.Fits(fit.Request) {
+		if r := &all[p.next[g][f]]; r.left.Fits(fit.Request) && r.left != (resources.Amount{}) {
 			return r
 		}
 	}

@@ -187,12 +187,13 @@ type Ramp struct {
 	Part float64
 }
 
-// Allows returns the number of pods that may be on their way.
+// Allows returns the number of pods that may be on their way. It is one at least:
+// with less, a small group would get none for ever.
 func (r Ramp) Allows(idle int) int {
 	if r == (Ramp{}) {
 		return idle
 	}
-	return r.First + int(r.Part*float64(max(idle-r.First, 0)))
+	return max(r.First+int(r.Part*float64(max(idle-r.First, 0))), 1)
 }
 
 // Memory is what one decision wants the next one to know. It may be lost: then

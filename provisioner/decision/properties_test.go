@@ -15,7 +15,7 @@ func random(r *rand.Rand) Input {
 	in := Input{Now: start, Policy: policy, Users: map[string]User{}}
 	in.Policy.Patience = time.Duration(r.IntN(20)) * time.Minute
 	if r.IntN(2) == 0 {
-		in.Policy.Ramp = Ramp{First: 1 + r.IntN(5), Part: r.Float64()}
+		in.Policy.Ramp = Ramp{First: r.IntN(5), Part: r.Float64()}
 	}
 	in.Limits = Limits{Pods: r.IntN(40), Coming: r.IntN(20), PerUser: r.IntN(15), PerRound: r.IntN(15)}
 	amount := func(most int) resources.Amount {

@@ -48,7 +48,7 @@ func survey(in *Input) (all, stuck rooms) {
 		if !p.Until.IsZero() && p.Until.Before(last) {
 			last = p.Until
 		}
-		if !last.After(in.Now) && in.Policy.Horizon > 0 {
+		if !p.Until.IsZero() && !p.Until.After(in.Now) {
 			continue
 		}
 		add := func(r room) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -226,4 +227,30 @@ func FuzzRead(f *testing.F) {
 		}
 		Merge(map[string][]Row{"ap": rows})
 	})
+}
+
+// One user may name as many accounting groups as there are rows, and all of them in
+// one group of jobs: that costs no time that others would notice.
+func TestManyAccountingGroups(t *testing.T) {
+	ad, err := classads.ParseOld("RequestCpus = 1\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const schedds = 5
+	all := map[string][]Row{}
+	for s := range schedds {
+		name := fmt.Sprint("ap", s)
+		for i := range MaxGroups {
+			all[name] = append(all[name], Row{Ad: ad, User: fmt.Sprintf("group%d.%d.mallet@x", s, i), Owner: fmt.Sprint("owner", i, "@x"), Jobs: 1})
+		}
+		all[name] = append(all[name], all[name][0])
+	}
+	begin := time.Now()
+	groups := Merge(all)
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("merging takes %s", took)
+	}
+	if len(groups) != 1 || len(groups[0].Parts) != schedds*MaxGroups || groups[0].Idle() != schedds*(MaxGroups+1) || len(groups[0].Owners) != MaxGroups {
+		t.Errorf("%d groups", len(groups))
+	}
 }

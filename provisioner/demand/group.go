@@ -49,7 +49,9 @@ func (g Group) Idle() int {
 
 // Merge joins the groups of several schedds, whose rows are given by name.
 func Merge(schedds map[string][]Row) []Group {
-	groups := map[string]*Group{}
+	// Users choose their accounting groups: what is known of a group of jobs is not
+	// searched for each row.
+	groups, parts, owners := map[string]*Group{}, map[[3]string]int{}, map[[2]string]bool{}
 	names := make([]string, 0, len(schedds))
 	for name := range schedds {
 		names = append(names, name)
@@ -63,10 +65,18 @@ func Merge(schedds map[string][]Row) []Group {
 				g = &Group{ID: id, Ad: row.Ad}
 				groups[id] = g
 			}
-			if !slices.Contains(g.Owners, row.Owner) {
+			if key := [2]string{id, row.Owner}; !owners[key] {
+				owners[key] = true
 				g.Owners = append(g.Owners, row.Owner)
 			}
-			g.add(Part{User: row.User, Owner: row.Owner, Idle: row.Jobs, Jobs: schedd + ": " + row.IDs})
+			key, jobs := [3]string{id, row.User, row.Owner}, schedd+": "+row.IDs
+			if i, known := parts[key]; known {
+				g.Parts[i].Idle += row.Jobs
+				g.Parts[i].Jobs += "; " + jobs
+			} else {
+				parts[key] = len(g.Parts)
+				g.Parts = append(g.Parts, Part{User: row.User, Owner: row.Owner, Idle: row.Jobs, Jobs: jobs})
+			}
 			for _, number := range row.clusters() {
 				g.Clusters = append(g.Clusters, Cluster{Schedd: schedd, Number: number})
 			}
@@ -92,17 +102,6 @@ func (r Row) clusters() []string {
 		}
 	}
 	return numbers
-}
-
-func (g *Group) add(p Part) {
-	for i := range g.Parts {
-		if mine := &g.Parts[i]; mine.User == p.User && mine.Owner == p.Owner {
-			mine.Idle += p.Idle
-			mine.Jobs += "; " + p.Jobs
-			return
-		}
-	}
-	g.Parts = append(g.Parts, p)
 }
 
 // identify returns a digest of an ad. The schedd sends attributes in the order of

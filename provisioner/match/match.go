@@ -102,9 +102,9 @@ func (m *Matcher) Update(jobs []Job, slots []Slot) [][]Result {
 			m.jobs[j.ID] = k
 		}
 		k.used = true
-		if most > 0 && k.knows(slots) {
+		// If there are too many, users have their turns with what is known, too.
+		if len(jobs) <= most && k.knows(slots) {
 			rows[i] = m.row(j, slots, false)
-			most--
 			continue
 		}
 		t.add(i, k.cost, j.Users)

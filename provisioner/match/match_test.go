@@ -241,3 +241,34 @@ func TestMostPairs(t *testing.T) {
 		t.Error("each job that is left out has a row of its own")
 	}
 }
+
+// A user with more groups than there is memory for keeps those of others from
+// being matched in no update.
+func TestMostPairsOfOneUser(t *testing.T) {
+	m := New(nil)
+	slots := make([]Slot, 1000)
+	known := map[string]Result{}
+	for i := range slots {
+		slots[i] = Slot{ID: strconv.Itoa(i), Ad: ad(t, "Cpus = 1")}
+		known[slots[i].ID] = Result{Matches: true}
+	}
+	jobs := make([]Job, maxPairs/len(slots)+500)
+	for i := range jobs {
+		jobs[i] = Job{ID: strconv.Itoa(i), Ad: slots[0].Ad, Users: []string{"mallet"}}
+		m.jobs[jobs[i].ID] = &memory{results: known, since: time.Now()}
+	}
+	jobs = append(jobs, Job{ID: "new", Ad: slots[0].Ad, Users: []string{"zoe"}})
+	rows := m.Update(jobs, slots)
+	if why := rows[len(jobs)-1][0].Why; why == whyMany {
+		t.Errorf("the other user's jobs: %s", why)
+	}
+	left := 0
+	for _, row := range rows {
+		if row[0].Why == whyMany {
+			left++
+		}
+	}
+	if left != 501 {
+		t.Errorf("%d jobs are left out, want 501", left)
+	}
+}

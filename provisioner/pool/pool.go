@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -102,6 +103,9 @@ func (p *Pool) Demand(ctx context.Context, others []string) ([]demand.Group, err
 		})
 	}
 	wg.Wait()
+	if wrong != nil {
+		sort.Sort(wrong) // the same errors are the same text in each round
+	}
 	return demand.Merge(rows), wrong.ErrorOrNil()
 }
 

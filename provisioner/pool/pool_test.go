@@ -219,3 +219,23 @@ func TestTooManyGroupsOfAll(t *testing.T) {
 		t.Errorf("the error is %.300v", err)
 	}
 }
+
+// The same errors are the same text, in whatever order schedds are asked: a log says
+// once what stays as it is.
+func TestErrorsOfSchedds(t *testing.T) {
+	tools(t, map[string]string{"condor_q": "echo 'it is away' >&2; exit 1"})
+	p := &Pool{Prefix: "site", Schedds: []string{"ap1", "ap2", "ap3", "ap4", "ap5"}}
+	first := ""
+	for range 5 {
+		_, err := p.Demand(t.Context(), nil)
+		if err == nil || !errors.Is(err, demand.ErrPartial) {
+			t.Fatalf("the error is %v", err)
+		}
+		if first == "" {
+			first = err.Error()
+		}
+		if diff := cmp.Diff(first, err.Error()); diff != "" {
+			t.Fatalf("-before +now\n%s", diff)
+		}
+	}
+}

@@ -186,3 +186,31 @@ func (s *site) room() int64 {
 	}
 	return n
 }
+
+// Where the platform makes pods and removes none, such as by an admission policy, jobs
+// get theirs all the same.
+func TestPlatformThatRemovesNothing(t *testing.T) {
+	for name, c := range map[string]struct{ begin bool }{"withdrawing": {false}, "ending": {true}} {
+		s := newSite(t)
+		s.config.Templates[0].EndUnreported = 30 * time.Minute
+		s.config.Templates = append(s.config.Templates, load(t, "name: other\nmanifest: job.yaml\nslot: |\n  Kind = 2\nshapes:\n- {name: one, cpus: 1, memory: 2Gi, disk: 1Gi}\n")...)
+		s.restart(&ending{Model: s.platform, err: errTrouble})
+		s.prove()
+		s.pool.groups = []demand.Group{jobs(t, 10, "Requirements = TARGET.Kind =!= 2\nRequestMemory = 1000")}
+		for _, unit := range s.run().Made {
+			if c.begin {
+				s.platform.Begin(unit)
+			}
+		}
+		s.pool.groups = nil
+		for range missedOften {
+			s.run()
+			s.now = s.now.Add(5 * time.Minute)
+		}
+		s.now = s.now.Add(time.Hour)
+		s.pool.groups = []demand.Group{jobs(t, 2, "Requirements = TARGET.Kind == 2\nRequestMemory = 1000")}
+		if rep := s.run(); !errors.Is(rep.Err, errTrouble) || len(rep.Made) != 2 {
+			t.Errorf("%s: %v are made, want 2; the error is %v", name, rep.Made, rep.Err)
+		}
+	}
+}

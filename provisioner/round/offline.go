@@ -142,7 +142,7 @@ func (r *Round) actOffline(ctx context.Context, rep *Report, offers []advert.Off
 	// After its ads, and not without that: a job that matches them would wait for a unit
 	// that goes, and the match that they have would make it again.
 	if err == nil {
-		if _, goOn := r.withdraw(ctx, rep, rep.Offline.Withdraw); !goOn {
+		if !r.withdraw(ctx, rep, rep.Offline.Withdraw) {
 			return
 		}
 	}
@@ -209,6 +209,9 @@ func (r *Round) takeBack(ctx context.Context, out *offline.Output, offers []adve
 			list = append(list, advert.Invalidations(o.Unit, o.Shape, advert.Slots(r.config.Templates[o.Template]))...)
 		}
 	}
+	if r.lost() {
+		return errLost
+	}
 	return r.config.Offline.Market.Invalidate(ctx, list)
 }
 
@@ -251,7 +254,10 @@ func (r *Round) publish(ctx context.Context, rep *Report, offers []advert.Offer,
 			form(offline.Offer{Unit: name, Shape: i}, offline.Spare)
 		}
 	}
-	err := r.config.Offline.Market.Advertise(ctx, list)
+	err := errLost
+	if !r.lost() {
+		err = r.config.Offline.Market.Advertise(ctx, list)
+	}
 	if err != nil {
 		// Nobody knows which of them have come; the next round sends them again.
 		for _, u := range units {
@@ -262,10 +268,15 @@ func (r *Round) publish(ctx context.Context, rep *Report, offers []advert.Offer,
 	return err
 }
 
+// lost reports whether another provisioner may act by now, whose ads are its own.
+func (r *Round) lost() bool {
+	return r.config.Until != nil && !time.Now().Before(r.config.Until())
+}
+
 // End takes all ads back. The next provisioner publishes its own; until then no job
 // waits for a pod that nobody makes.
 func (r *Round) End(ctx context.Context) error {
-	if r.config.Offline == nil || r.config.DryRun {
+	if r.config.Offline == nil || r.config.DryRun || r.lost() {
 		return nil
 	}
 	market := r.config.Offline.Market

@@ -346,3 +346,60 @@ func TestOfflineAdsThatLie(t *testing.T) {
 		t.Errorf("in two hours %d pods are made of which the job takes none, want some %d", total, inARow)
 	}
 }
+
+// While a round does not know what there is, a unit may report and be known no
+// longer: such a unit is not ended, in this mode either.
+func TestOfflineRoundsThatDoNotKnow(t *testing.T) {
+	for name, away := range map[string]func(s *site, m *market, err error){
+		"the slots":       func(s *site, _ *market, err error) { s.pool.slotsErr = err },
+		"the offline ads": func(_ *site, m *market, err error) { m.err = err },
+	} {
+		s, m := offlineSite(t)
+		s.config.Templates[0].EndUnreported = 30 * time.Minute
+		s.restart(s.platform)
+		s.run()
+		m.negotiate(t, 1)
+		made := s.run().Made
+		if len(made) != 1 {
+			t.Fatalf("%s: %v are made", name, made)
+		}
+		s.platform.Begin(made[0])
+		s.run()
+		slots := s.pool.slots
+		s.pool.slots = nil
+		away(s, m, errors.New("no answer"))
+		if rep := s.run(); !rep.Unknown {
+			t.Fatalf("%s: the round knows what there is", name)
+		}
+		s.pool.slots = slots
+		away(s, m, nil)
+		for range 60 {
+			if rep := s.minute(m, 0); len(rep.Removed) != 0 {
+				t.Fatalf("%s: %v are ended", name, rep.Removed)
+			}
+		}
+	}
+}
+
+// Without the lease, another provisioner may have published its own ads: they are left
+// alone, at the end, too.
+func TestOfflineAdsWithoutTheLease(t *testing.T) {
+	s, m := offlineSite(t)
+	until := time.Now().Add(time.Hour)
+	s.config.Until = func() time.Time { return until }
+	s.restart(s.platform)
+	if s.run(); len(m.ads) != 3 {
+		t.Fatalf("%d ads are published", len(m.ads))
+	}
+	until = time.Now()
+	if err := s.round.End(t.Context()); err != nil || len(m.ads) != 3 {
+		t.Errorf("%d ads are left, %v", len(m.ads), err)
+	}
+	sent := 0
+	m.beforeSend = func() error { sent++; return nil }
+	m.beforeTake = m.beforeSend
+	s.now = s.now.Add(5 * time.Minute)
+	if rep := s.run(); sent != 0 || !errors.Is(rep.Err, errLost) {
+		t.Errorf("%d calls change ads, %v", sent, rep.Err)
+	}
+}

@@ -293,23 +293,19 @@ func (r *Round) Explain(job *classads.Ad) []match.Explanation {
 	return all
 }
 
-// maxFailures is after how many calls that fail a round does nothing more: each may
-// have taken as long as a call may.
+// maxFailures is after how many calls that fail a round does no more of the same: each
+// may have taken as long as a call may. One that removes nothing may make units.
 const maxFailures = 4
 
 // act makes and withdraws what was decided. It goes on after an error.
 func (r *Round) act(ctx context.Context, rep *Report) {
-	failures, goOn := r.withdraw(ctx, rep, rep.Output.Withdraw)
-	if !goOn {
-		return
-	}
-	if !r.endUnreported(ctx, rep) {
+	if !r.withdraw(ctx, rep, rep.Output.Withdraw) || !r.endUnreported(ctx, rep) {
 		return
 	}
 	// What the platform refused once in a shape, it would refuse again. Another error
 	// may be the template's own, such as a webhook that does not answer, so that those
 	// of other templates are tried.
-	refused, failed := map[int]bool{}, map[int]bool{}
+	failures, refused, failed := 0, map[int]bool{}, map[int]bool{}
 	for _, c := range rep.Output.Create {
 		template := r.shapes[c.Shape].template
 		if failures == maxFailures {
@@ -337,9 +333,9 @@ func (r *Round) act(ctx context.Context, rep *Report) {
 	rep.note(Making, r.mend(ctx))
 }
 
-// withdraw removes units that have not begun. It returns how many calls failed, and
-// false if the round may do nothing more.
-func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withdrawal) (failures int, goOn bool) {
+// withdraw removes units that have not begun. It reports whether the round may go on.
+func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withdrawal) bool {
+	failures := 0
 	for _, w := range list {
 		if failures == maxFailures {
 			break
@@ -349,7 +345,7 @@ func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withd
 		switch {
 		case stopped(err):
 			rep.note(Withdrawing, fmt.Errorf("withdrawing %s: %w", name, err))
-			return failures, false
+			return false
 		case errors.Is(err, platform.ErrBegun): // it is not surplus any more
 		case err != nil:
 			failures++
@@ -358,7 +354,7 @@ func (r *Round) withdraw(ctx context.Context, rep *Report, list []decision.Withd
 			rep.Withdrawn = append(rep.Withdrawn, name)
 		}
 	}
-	return failures, true
+	return true
 }
 
 // call lets do make or withdraw a unit, unless the provisioner ends or may not act

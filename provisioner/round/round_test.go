@@ -661,3 +661,80 @@ func TestUnreportedIsEnded(t *testing.T) {
 		}
 	}
 }
+
+// ending is a platform whose units take their time to end, or that fails to end and to
+// withdraw them.
+type ending struct {
+	*model.Model
+	err   error
+	calls int
+}
+
+func (e *ending) End(_ context.Context, name string) error {
+	if e.calls++; e.err != nil {
+		return e.err
+	}
+	e.Leave(name)
+	return nil
+}
+
+func (e *ending) Withdraw(ctx context.Context, name string) error {
+	if e.err != nil {
+		return e.err
+	}
+	return e.Model.Withdraw(ctx, name)
+}
+
+// A unit that is ended and takes its time is ended once; and where ending fails, a
+// round goes on after a few calls, each of which may have taken its whole time.
+func TestUnreportedIsEndedOnce(t *testing.T) {
+	s := newSite(t)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	e := &ending{Model: s.platform, err: errTrouble}
+	s.restart(e)
+	s.prove()
+	s.pool.groups = []demand.Group{jobs(t, 10, plainJob)}
+	silent := s.run().Made
+	for _, name := range silent {
+		s.platform.Begin(name)
+	}
+	s.pool.groups = nil
+	for range missedOften {
+		s.run()
+		s.now = s.now.Add(5 * time.Minute)
+	}
+	s.now = s.now.Add(time.Hour)
+	if rep := s.run(); len(rep.Removed) != 0 || e.calls == 0 || e.calls > maxFailures || len(silent) <= maxFailures {
+		t.Errorf("of %d units %d are ended by %d calls that fail", len(silent), len(rep.Removed), e.calls)
+	}
+	e.err = nil
+	var removed []string
+	for range 5 {
+		s.now = s.now.Add(time.Minute)
+		removed = append(removed, s.run().Removed...)
+	}
+	slices.Sort(removed)
+	slices.Sort(silent)
+	if diff := cmp.Diff(silent, removed); diff != "" {
+		t.Errorf("ended: -want +got\n%s", diff)
+	}
+}
+
+// What cannot be read of the collector's answer may be the slot of a unit that has
+// jobs.
+func TestUnreportedWhereSlotsCannotBeRead(t *testing.T) {
+	s := newSite(t)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	s.restart(s.platform)
+	s.pool.groups = []demand.Group{jobs(t, 2, plainJob)}
+	for _, name := range s.run().Made {
+		s.platform.Begin(name)
+	}
+	s.pool.groups, s.pool.slotsErr = nil, errors.New("reading a slot")
+	for range 60 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Removed) != 0 || rep.Unknown {
+			t.Fatalf("%v are ended", rep.Removed)
+		}
+	}
+}

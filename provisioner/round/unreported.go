@@ -28,6 +28,9 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 		after[t.Name] = t.EndUnreported
 	}
 	for _, u := range rep.Units {
+		if failures == maxFailures {
+			break
+		}
 		if !r.health.unreported(u, after[u.Template], rep.At) {
 			continue
 		}
@@ -37,7 +40,7 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 			continue
 		}
 		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
-		if failures++; stopped(err) || failures == maxFailures {
+		if failures++; stopped(err) {
 			return false
 		}
 	}
@@ -60,7 +63,7 @@ const missedOften = 3
 // miss notes whether a unit is silent in this round.
 func (f *fate) miss(u platform.Unit, now time.Time) {
 	switch {
-	case u.Phase != platform.Running || f.reported || !f.followed:
+	case u.Phase != platform.Running || u.Leaving || f.reported || !f.followed:
 		f.missed, f.since = 0, time.Time{}
 		return
 	case f.missed == 0 || f.since.After(now):
@@ -76,5 +79,5 @@ func (f *fate) miss(u platform.Unit, now time.Time) {
 // may be away while their jobs run.
 func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
 	f := h.units[u.Name]
-	return after > 0 && f.missing && f.missed >= missedOften && now.Sub(f.since) >= after && now.Sub(u.Began) > after
+	return after > 0 && !u.Leaving && f.missing && f.missed >= missedOften && now.Sub(f.since) >= after && now.Sub(u.Began) > after
 }

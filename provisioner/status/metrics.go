@@ -95,6 +95,21 @@ func (b *Board) collectRound(rep *round.Report, put func(d *prometheus.Desc, kin
 	if rep.Unknown {
 		return
 	}
+	if rep.Offline == nil {
+		collectJobs(rep, put)
+	}
+	counts := b.pods(rep)
+	for _, t := range append(slices.Clone(b.config.Templates), other) {
+		for phase, name := range phaseNames {
+			put(pods, gauge, float64(counts[t][phase]), t, name)
+		}
+	}
+}
+
+// collectJobs puts where idle jobs get their places. In the mode offline-ads nobody
+// counts them.
+func collectJobs(rep *round.Report, put func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string)) {
+	const gauge = prometheus.GaugeValue
 	var jobs int
 	var sum decision.Outcome
 	causes := map[decision.Cause]int{}
@@ -115,12 +130,6 @@ func (b *Board) collectRound(rep *round.Report, put func(d *prometheus.Desc, kin
 	}
 	for _, c := range decision.Causes {
 		put(without, gauge, float64(causes[c]), string(c))
-	}
-	counts := b.pods(rep)
-	for _, t := range append(slices.Clone(b.config.Templates), other) {
-		for phase, name := range phaseNames {
-			put(pods, gauge, float64(counts[t][phase]), t, name)
-		}
 	}
 }
 

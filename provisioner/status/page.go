@@ -58,6 +58,7 @@ type view struct {
 	Pictures                      []picture
 	Groups                        []groupView
 	MoreGroups, MoreJobs          int
+	Offline                       bool
 	Templates                     []templateView
 	Acts                          []string
 	MoreActs                      int
@@ -122,10 +123,11 @@ func (b *Board) look() view {
 	v.At = fmt.Sprintf("%s UTC (%s)", b.ended.UTC().Format(time.DateTime), ago(now, b.ended))
 	v.Took, v.Known = rep.Took.Round(time.Millisecond).String(), !rep.Unknown
 	s := sampleOf(*rep)
-	v.Figures = []figure{
-		{"idle jobs", s.idle, "demand"}, {"get no pod", s.waiting, "waiting"},
-		{"pods on their way", s.pending, "pending"}, {"pods that run", s.running, "running"},
+	v.Offline = rep.Offline != nil
+	if !v.Offline {
+		v.Figures = []figure{{"idle jobs", s.idle, "demand"}, {"get no pod", s.waiting, "waiting"}}
 	}
+	v.Figures = append(v.Figures, figure{"pods on their way", s.pending, "pending"}, figure{"pods that run", s.running, "running"})
 	v.Groups, v.MoreGroups, v.MoreJobs = groups(rep)
 	v.Templates = b.templates(rep, now)
 	v.Acts, v.MoreActs = acts(rep)

@@ -20,6 +20,7 @@ import (
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/match"
+	"podstarter/provisioner/offline"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/round"
 )
@@ -140,6 +141,21 @@ func TestMetricsOfUnknown(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	if _, text := w.get("/"); !strings.Contains(text, "did not learn which pods there are") {
+		t.Errorf("%s", text)
+	}
+}
+
+// In the mode offline-ads nobody counts idle jobs: that is not none.
+func TestOfflineAds(t *testing.T) {
+	w := newWorld(t)
+	w.Lead()
+	rep := report(w.now)
+	rep.Groups, rep.Matches, rep.Output, rep.Offline = nil, nil, decision.Output{}, &offline.Output{}
+	w.Note(rep)
+	if _, text := w.get("/metrics"); strings.Contains(text, "idle_jobs ") || strings.Contains(text, namespace+"_jobs{") || strings.Contains(text, namespace+"_waiting_jobs{") || !strings.Contains(text, namespace+"_pods{") {
+		t.Errorf("%s", text)
+	}
+	if _, text := w.get("/"); strings.Contains(text, "No jobs are idle") || strings.Contains(text, "get no pod</div>") || !strings.Contains(text, "The negotiator chooses") {
 		t.Errorf("%s", text)
 	}
 }

@@ -227,6 +227,13 @@ func TestTokenOfAnEarlierUnit(t *testing.T) {
 	if err := w.cluster.Create(t.Context(), spec1); err == nil || errors.Is(err, platform.ErrDenied) {
 		t.Errorf("the error is %v", err)
 	}
+	for limit := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := w.cluster.jobs.Get(spec1.Name); err == nil {
+			break // the watch has shown it
+		} else if time.Now().After(limit) {
+			t.Fatal(err)
+		}
+	}
 	if err := w.cluster.Mend(t.Context()); err == nil {
 		t.Error("the other Secret counts")
 	}
