@@ -249,6 +249,40 @@ func TestSlowAnswers(t *testing.T) {
 	p.await("the pods to be withdrawn", 6*time.Minute, func(record) bool { return len(s.pods()) == 0 })
 }
 
+// TestStaleLists: the API server's cache is behind. A list that may come from it lacks all pods, and no watch tells of any. The
+// provisioner makes no pod twice, whether it goes on or starts anew.
+func TestStaleLists(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "stale")
+	proxy := newProxy(t)
+	s.server = proxy.url
+	kinds := map[string]object{
+		"pods": {"kind": "PodList", "apiVersion": "v1", "metadata": object{"resourceVersion": "1"}, "items": []any{}},
+		"jobs": {"kind": "JobList", "apiVersion": "batch/v1", "metadata": object{"resourceVersion": "1"}, "items": []any{}},
+	}
+	proxy.set(func(c call) fault {
+		switch {
+		case c.cached && kinds[c.resource] != nil:
+			return fault{answer: kinds[c.resource]}
+		case c.verb == "watch":
+			return fault{hang: true}
+		}
+		return fault{}
+	})
+	condor.submit(t, one, alice, s.name, "queue 3")
+	p := s.start(t.Context())
+	p.await("pods", roundOf, func(r record) bool { return r.Made == 3 })
+	for range 3 {
+		p.await("one more round", roundOf, func(record) bool { return true })
+	}
+	p.kill()
+	p = s.start(t.Context())
+	p.await("a round of the next one", roundOf, func(record) bool { return true })
+	if n := len(s.pods()); n != 3 {
+		t.Errorf("there are %d pods for 3 jobs:\n%s", n, p.text())
+	}
+}
+
 // TestWatchExpires: while the provisioner cannot reach the API server, pods go, etcd forgets the versions that it knows, and the API
 // server starts anew. The provisioner lists anew, and knows what is there.
 func TestWatchExpires(t *testing.T) {

@@ -26,6 +26,8 @@ type call struct {
 	verb     string // list, watch, get, create, delete
 	resource string
 	body     string
+	// cached says that a list need not be newer than what the API server has in its cache.
+	cached bool
 }
 
 // fault is what becomes of a call.
@@ -39,6 +41,8 @@ type fault struct {
 	// code, if it is not 0, is the answer.
 	code            int
 	reason, message string
+	// answer, if it is not nil, is the answer, without the API server.
+	answer any
 }
 
 // proxy stands between the provisioner and the API server.
@@ -144,6 +148,7 @@ func (p *proxy) serve(out http.Handler, w http.ResponseWriter, r *http.Request) 
 	case c.verb == "post":
 		c.verb = "create"
 	}
+	c.cached = c.verb == "list" && r.URL.Query().Has("resourceVersion")
 	p.mu.Lock()
 	f, over := p.rule(c), p.over
 	p.mu.Unlock()
@@ -166,7 +171,11 @@ func (p *proxy) serve(out http.Handler, w http.ResponseWriter, r *http.Request) 
 	case f.code != 0:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(f.code)
-		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "metadata": map[string]any{}, "status": "Failure", "code": f.code, "reason": f.reason, "message": f.message})
+		_ = json.NewEncoder(w).Encode(object{"kind": "Status", "apiVersion": "v1", "metadata": object{}, "status": "Failure", "code": f.code, "reason": f.reason, "message": f.message})
+		return
+	case f.answer != nil:
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(f.answer)
 		return
 	case f.late:
 		out.ServeHTTP(&nowhere{header: http.Header{}}, r.WithContext(context.WithoutCancel(r.Context())))
