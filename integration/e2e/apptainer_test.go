@@ -21,7 +21,8 @@ var apptainerPool string
 
 // TestApptainerWithoutPod: on an execution point without a pod, jobs with images run as the stock starter runs them there, by the
 // same Apptainer, under the same startd: the same output, environment, binds and exit codes. Images that do not work hold the job, where
-// stock gives it back for ever; what is the site's mistake, or perhaps of this machine, gives it back under both.
+// stock gives it back for ever; what is the site's mistake, or perhaps of this machine, gives it back under both. With further knobs, both
+// find out the same about the runtime, and call it alike.
 func TestApptainerWithoutPod(t *testing.T) {
 	oursOnly(t)
 	if !pool.Has(harness.StockApptainer) {
@@ -68,6 +69,9 @@ func compareContained(t *testing.T, stock, ours map[string]string, user string) 
 		"scratch": "opt can be written", "itself": "the image itself: one two words", "noprogram": "return value 255", "nowhere": "given back", "pull": "given back", "badbind": "given back",
 		"visited": "image: .exec", "called": "allowed: yes, another: none",
 		"otherwise-file": "in: /srv", "otherwise-directory": "bound: ls: cannot access", "otherwise-raw": "return value 5",
+		"tried-files": "HasSandboxImage = true", "tried-nowhere": "HasSingularity = false", "tried-impatient": "HasSingularity = false", "tried-patient": "HasSandboxImage = true",
+		"tried-sif": "HasSIF = true", "tried-pids": "-C\n", "tried-nopids": "--contain\n",
+		"launcher-file": "launched: /srv", "launcher-unlaunched": "given back", "amd-called": "--rocm\n",
 	} {
 		if !strings.Contains(ours[section], words) {
 			t.Errorf("%s lacks %q:\n%s\n%s", section, words, ours[section], ours["log"])

@@ -39,7 +39,12 @@ func TestLocalUniverse(t *testing.T) {
 	}
 	for name, daemons := range map[string]string{"personal": "personal", "root's": "root"} {
 		t.Run(name, func(t *testing.T) {
-			compareLocal(t, localUniverse(t, "/usr/sbin/condor_starter", daemons), localUniverse(t, installed, daemons))
+			stock, ours := localUniverse(t, "/usr/sbin/condor_starter", daemons), localUniverse(t, installed, daemons)
+			compareLocal(t, stock, ours)
+			owner := map[string]string{"personal": "personal", "root": "daemons"}[daemons] // by CONDOR_IDS
+			if got := strings.Join(ours["owner of the log"][""], ", "); got != owner {
+				t.Errorf("the starters' logs belong to %q, want %q", got, owner)
+			}
 		})
 	}
 }
@@ -110,7 +115,7 @@ func compareLocal(t *testing.T, stock, ours map[string]map[string][]string) {
 		"exit": "Normal termination (return value 5)", "killed": "Abnormal termination (signal 9)", "exithold": "Code 3 Subcode 42", "requeued": "Job terminated and was requeued",
 		"removed": "via condor_rm", "released": "Job was released", "systemhold": "Code 26 Subcode 17", "duration": "Code 46", "timer": "TimerRemove expression",
 		"sitehold": "Code 26 Subcode 18", "walltime": "Code 3 Subcode 21", "siteremove": "removed by a name", "removebysite": "removed by the site",
-		"missing": "Code 6 Subcode 2", "badoutput": "Code 7 Subcode 2", "xml": "JobTerminatedEvent", "information": "TriggerEventTypeNumber = 5", "missed": "Code 20",
+		"missing": "Code 6 Subcode 2", "badoutput": "Code 7 Subcode 2", "xml": "JobTerminatedEvent", "executing": "Code 47 Subcode 0", "information": "TriggerEventTypeNumber = 5", "missed": "Code 20",
 	} {
 		for of, all := range map[string]map[string]map[string][]string{"stock": stock, "ours": ours} {
 			if !strings.Contains(strings.Join(all[job]["log"], "\n"), words) {

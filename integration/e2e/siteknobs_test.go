@@ -16,8 +16,9 @@ import (
 //go:embed testdata/siteknobs.sh
 var siteKnobsPool string
 
-// TestSiteKnobs: a site's maps for ClassAds count as under the stock starter, and so do knobs with which it looks into sandboxes.
-// Where the site demands encrypted sandboxes, no job runs.
+// TestSiteKnobs: a site's maps for ClassAds count as under the stock starter, and so do knobs with which it looks into sandboxes, that
+// give a job the claim to what is left of its slot, and that say which access points it trusts in its domain. Where the site demands
+// encrypted sandboxes, no job runs.
 func TestSiteKnobs(t *testing.T) {
 	oursOnly(t)
 	starter, err := pool.Config(t.Context(), side, "STARTER")
@@ -37,7 +38,12 @@ func TestSiteKnobs(t *testing.T) {
 		return sections(out)
 	}
 	ours, stock := run(starter), run("/usr/sbin/condor_starter")
-	want := map[string]string{"job 0": "12\n", "job 1": "8\n", "job 2": "16\n", "job 3": "12\n", "left": "", "slept": "4\n", "rights": strings.Repeat("755 condor\n", 4)}
+	const split = "split claims: 1\n"
+	want := map[string]string{
+		"job 0": "12\n" + split, "job 1": "8\n" + split, "job 2": "16\n" + split, "job 3": "12\n" + split,
+		"left": "", "slept": "4\n", "rights": strings.Repeat("755 condor\n", 4),
+		"account local": "personal.cc\n", "account stranger": "games.cc\n", "account trusted": "personal.cc\n",
+	}
 	for section, text := range want {
 		if stock[section] != text {
 			t.Errorf("stock, %s: %q, want %q", section, stock[section], text)

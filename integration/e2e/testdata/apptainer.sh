@@ -1,7 +1,8 @@
 # A personal pool whose starter runs jobs in images by the machine's own Apptainer, made in a container that has one.
 # Arguments: path of the starter, port, and "root" if the daemons are root's. Prints for each job, after a line "== NAME", its status, its
 # hold, its exit code and its output; after "== classad" what the starter can do; after "== called" the options with which the runtime was
-# called. "otherwise-" stands before the same with other knobs.
+# called; after "tried-NAME" what the starter finds out about the runtime with other knobs. "otherwise-", "launcher-" and "amd-" stand before
+# the same with other knobs.
 set -eu
 starter=$1 port=$2 daemons=${3:-personal} user=personal
 id $user >/dev/null 2>&1 || useradd -m -u 20007 $user
@@ -36,8 +37,23 @@ fi
 # HTCondor's own image, which distributions may lack.
 sandbox=/home/$user/test_sandbox
 [ -e $sandbox ] || { cp -a $tree $sandbox && printf '#!/bin/sh\nexit 37\n' >$sandbox/exit_37 && chmod 755 $sandbox/exit_37; }
+# One whose program takes a while.
+slow=/home/$user/slow_sandbox
+[ -e $slow ] || { cp -a $sandbox $slow && printf '#!/bin/sh\n/bin/sleep 5\nexit 37\n' >$slow/exit_37; }
 
 configure >$dir/config
+# HTCondor's directory of programs, with a launcher that tells of it, and with the file by which .sif files are tried.
+libexec=$dir/libexec
+mkdir $libexec
+ln -s /usr/libexec/condor/* $libexec
+rm -f $libexec/condor_container_launcher.sh $libexec/exit_37.sif
+cat >$libexec/condor_container_launcher.sh <<'L'
+#!/bin/sh
+echo "launched: $*"
+[ -n "$NOT_SAID" ] || : >"$_CONDOR_SCRATCH_DIR/.condor_container_launched"
+exec "$@"
+L
+chmod 755 $libexec/condor_container_launcher.sh
 cat >>$dir/config <<C
 NUM_CPUS = 4
 NUM_SLOTS = 4
@@ -128,11 +144,34 @@ submitfile nofiles "container_image = image.sif" "should_transfer_files = NO" "w
 submitfile nofilestarget "container_image = $dir/image.sif" "should_transfer_files = NO" "container_target_dir = /srv" "when_to_transfer_output =" "transfer_output_remaps =" "transfer_input_files =" "transfer_container = False"
 submitfile visited "container_image = $dir/image.sif" "container_target_dir = /srv" "executable = /bin/sleep" "transfer_executable = False" "arguments = 120"
 submitfile badbind "container_image = $dir/image.sif" "+WantBadBind = True"
+submitfile unlaunched "container_image = $dir/image.sif" 'environment = "NOT_SAID=1"'
 chmod 755 $dir/job.sh
 chown -R $user: $dir
 chmod 666 $dir/called
 as() { su $user -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
 begin() { su $daemons -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
+as "apptainer -s build $libexec/exit_37.sif $sandbox"
+tried() { # NAME, and knobs: what the starter says then
+	: >$dir/called
+	echo "== tried-$1"
+	shift
+	for knob; do
+		set -- "$@" "_CONDOR_$knob"
+		shift
+	done
+	begin "env $* $starter -classad" 2>/dev/null | grep -E '^Has(Singularity|Container|SandboxImage|SIF|PidNamespaces) = ' | sed 's/ = True$/ = true/; s/ = False$/ = false/' | sort
+}
+isolated() { grep -xE -e '-C|--contain' $dir/called | sort -u; } # whether the runtime was called with a PID namespace, or without
+tried files
+tried nowhere SINGULARITY_TEST_SANDBOX=/no/such/directory
+tried impatient SINGULARITY_TEST_SANDBOX=$slow SINGULARITY_TEST_SANDBOX_TIMEOUT=2
+tried patient SINGULARITY_TEST_SANDBOX=$slow SINGULARITY_TEST_SANDBOX_TIMEOUT=60
+tried sif LIBEXEC=$libexec
+tried pids SINGULARITY_USE_PID_NAMESPACES=True
+isolated
+tried nopids SINGULARITY_USE_PID_NAMESPACES=False
+isolated
+: >$dir/called
 begin condor_master
 trap 'begin condor_off -master -fast >/dev/null 2>&1' EXIT
 for try in $(seq 120); do
@@ -190,12 +229,37 @@ SINGULARITY_IGNORE_MISSING_BIND_TARGET = True
 SINGULARITY_RUN_TEST_BEFORE_JOB = False
 SINGULARITY_BIND_EXPR = "/etc/apt:/bound"
 C
-for name in file directory raw; do cp $dir/$name/log $dir/$name.log; rm -f $dir/$name/log $dir/$name/out $dir/$name/err $dir/$name/result; done
-: >$dir/called
-outcome otherwise- "file directory raw"
-echo "== otherwise-called"
-sort -u $dir/called
+again() { # what is put in front of the sections, and the jobs
+	for name in $2; do
+		[ ! -e $dir/$name/log ] || cp $dir/$name/log $dir/$name.log
+		rm -f $dir/$name/log $dir/$name/out $dir/$name/err $dir/$name/result
+	done
+	: >$dir/called
+	outcome $1 "$2"
+	echo "== $1called"
+	sort -u $dir/called
+}
+again otherwise- "file directory raw"
+cp $dir/raw.log $dir/first.log
+cat >>$dir/config <<C
+LIBEXEC = $libexec
+SINGULARITY_USE_LAUNCHER = True
+C
+again launcher- "file unlaunched"
+cat >>$dir/config <<C
+SINGULARITY_USE_LAUNCHER = False
+SINGULARITY_ADD_ROCM_FLAG = True
+STARTER_HIDE_GPU_DEVICES = False
+AssignedGPUs = "GPU-0"
+STARTD_ATTRS = \$(STARTD_ATTRS) AssignedGPUs
+C
+as condor_reconfig >/dev/null
+for try in $(seq 120); do
+	[ "$(as condor_status -af AssignedGPUs 2>/dev/null | grep -c GPU-0)" = 4 ] && break
+	sleep 0.5
+done
+again amd- file
 echo "== log"
-for name in $dir/raw.log $dir/badfile/log $dir/baddirectory/log; do grep -A3 -E '^(004|007|012|022|024)' $name || true; done
+for name in $dir/first.log $dir/badfile/log $dir/baddirectory/log; do grep -A3 -E '^(004|007|012|022|024)' $name || true; done
 grep -h 'cannot go on' $dir/log/StarterLog.slot* 2>/dev/null | cut -c1-600 || true
 grep -hE 'singularity|Singularity|apptainer|Apptainer|level=WARN' $dir/log/StarterLog.slot1* 2>/dev/null | head -80 || true

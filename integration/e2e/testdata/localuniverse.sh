@@ -108,6 +108,7 @@ submitfile removebysite "arguments = run began" "+WantRemove = JobStatus == 2"
 submitfile walltime "arguments = run began" "periodic_hold = RemoteWallClockTime > 2" "periodic_hold_subcode = 21"
 submitfile vacatedbyself "arguments = twice began" "periodic_vacate = JobStatus == 2 && NumJobStarts is 0"
 submitfile duration "arguments = run began" "allowed_job_duration = 1"
+submitfile executing "arguments = run began" "hold = True" "allowed_execute_duration = 1"
 submitfile timer "arguments = run began" "+TimerRemove = $(($(date +%s) + 6))"
 submitfile removed "arguments = run began"
 submitfile removedby "arguments = run began" "remove_kill_sig = SIGUSR1"
@@ -172,7 +173,9 @@ has nodirectory && rm -r $dir/nodirectory/below
 has badlog && rm -r $dir/badlog/below && touch $dir/badlog/below
 has badarguments && as "condor_qedit $(id badarguments) Arguments '\"one '\"'\"'two\"'" >/dev/null
 has missed && as "condor_qedit $(id missed) DeferralTime 1" >/dev/null # submitted with it, it would wait for a match
-for name in missed missing notexecutable badoutput baderror badinput nodirectory badlog badarguments; do
+# As if a shadow had said when the job began, which has to be after its starter did.
+has executing && as "condor_qedit $(id executing) JobCurrentStartExecutingDate $(($(date +%s) + 20))" >/dev/null
+for name in executing missed missing notexecutable badoutput baderror badinput nodirectory badlog badarguments; do
 	has $name && as condor_release "$(id $name)" >/dev/null
 done
 runs() { # NAME, how often it has begun
@@ -200,7 +203,9 @@ runs vacatedfast && as condor_vacate_job -fast "$(id vacatedfast)" >/dev/null
 has spooled && { for try in $(seq 60); do [ "$(as condor_q "$(id spooled)" -af JobStatus)" = 4 ] && break; sleep 0.3; done; as condor_transfer_data "$(id spooled)" >/dev/null || true; }
 for name in $names; do
 	log=$dir/$name/log
-	for try in $(seq 60); do # until it has ended or is held
+	tries=60
+	[ $name != executing ] || tries=160
+	for try in $(seq $tries); do # until it has ended or is held
 		case $(as "condor_q $(id $name) -af JobStatus" 2>/dev/null) in '' | 4 | 5) break ;; esac
 		sleep 0.25
 	done
@@ -235,6 +240,8 @@ for process in /proc/[0-9]*; do
 	tr '\0' '\n' <$process/environ 2>/dev/null | grep -q "^_CONDOR_SCRATCH_DIR=$dir/" && tr '\0' ' ' <$process/cmdline && echo
 done
 ls $dir/spool/local_univ_execute
+echo "== owner of the log"
+stat -c %U $dir/log/StarterLog* | sort -u
 echo "== starterlog"
 cat $dir/log/StarterLog* 2>/dev/null | tail -${TAIL:-400}
 echo "== schedlog"

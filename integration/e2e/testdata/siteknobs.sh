@@ -1,6 +1,7 @@
 # A personal pool whose site looks into sandboxes, and has maps for ClassAds. Arguments: path of the starter, port.
 # Prints, each after a line "== NAME", what jobs printed, the last of which has an input that is remapped into a directory
-# that is not there; the sandboxes that were kept; and what the log says where sandboxes must be encrypted.
+# that is not there; the sandboxes that were kept; the tickets of jobs from an access point that is trusted, or not; and what
+# the log says where sandboxes must be encrypted.
 set -eu
 starter=$1 port=$2
 dir=/var/tmp/siteknobs.$port
@@ -16,6 +17,9 @@ M
 cat >>$dir/config <<C
 NUM_CPUS = 1
 NUM_SLOTS = 1
+NUM_SLOTS_TYPE_1 = 1
+SLOT_TYPE_1_PARTITIONABLE = True
+STARTER_SET_SLOT_SPLIT_CLAIM_IN_JOB_ENV = SITE_SPLIT_CLAIM
 STARTER = $starter
 POD_STARTER_BACKEND = local
 POD_STARTER_PAYLOAD_UID = 20301
@@ -31,6 +35,7 @@ C
 cat >$dir/jobs/job.sh <<'J'
 #!/bin/sh
 nice
+echo "split claims: $(env | grep -c '^SITE_SPLIT_CLAIM="<.*>#.*"$')"
 echo made >result
 J
 cat >$dir/jobs/job.sub <<J
@@ -86,6 +91,28 @@ echo "== left"
 ls $dir/execute
 echo "== slept"
 cat $dir/log/StarterLog.slot1* | grep -c "Sleeping for 1 seconds before removing execute directory" || true
+# Tickets have the name of the account that a job would have. The access point's name is not in the domain.
+mkdir -m 755 $dir/tickets
+for account in personal games; do (umask 077 && echo ticket >$dir/tickets/$account.cc); done
+printf '#!/bin/sh\necho "${KRB5CCNAME##*/}"\n' >$dir/jobs/account.sh
+chmod 755 $dir/jobs/account.sh
+cat >>$dir/config <<C
+STARTER_MOVE_WORKING_DIR_ON_EXIT =
+STARTER.SEC_CREDENTIAL_DIRECTORY_KRB = $dir/tickets
+NOBODY_SLOT_USER = games
+C
+account() { # NAME, and a line of configuration, which a starter reads anew for each job
+	echo "$2" >>$dir/config
+	printf '%s\n' "executable = $dir/jobs/account.sh" "should_transfer_files = YES" "output = account.$1" "log = job.log" \
+		"initialdir = $dir/jobs" "My.SendCredential = True" queue >$dir/jobs/account.sub
+	su personal -s /bin/sh -c "CONDOR_CONFIG=$dir/config condor_submit -terse $dir/jobs/account.sub" >/dev/null
+	wait_for ended || true
+	echo "== account $1"
+	cat $dir/jobs/account.$1
+}
+account local "TRUST_UID_DOMAIN = False"
+account stranger "TRUST_LOCAL_UID_DOMAIN = False"
+account trusted "TRUST_UID_DOMAIN = True"
 [ $starter != /usr/sbin/condor_starter ] || exit 0
 echo "== encrypted"
 echo "ENCRYPT_EXECUTE_DIRECTORY = True" >>$dir/config
