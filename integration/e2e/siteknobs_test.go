@@ -17,8 +17,8 @@ import (
 var siteKnobsPool string
 
 // TestSiteKnobs: a site's maps for ClassAds count as under the stock starter, and so do knobs with which it looks into sandboxes, that
-// give a job the claim to what is left of its slot, and that say which access points it trusts in its domain. Where the site demands
-// encrypted sandboxes, no job runs.
+// give a job the claim to what is left of its slot, and that say which access points it trusts in its domain. A job without its
+// common files goes back to the queue. Where the site demands encrypted sandboxes, no job runs.
 func TestSiteKnobs(t *testing.T) {
 	oursOnly(t)
 	starter, err := pool.Config(t.Context(), side, "STARTER")
@@ -43,6 +43,7 @@ func TestSiteKnobs(t *testing.T) {
 		"job 0": "12\n" + split, "job 1": "8\n" + split, "job 2": "16\n" + split, "job 3": "12\n" + split,
 		"left": "", "slept": "4\n", "rights": strings.Repeat("755 condor\n", 4),
 		"account local": "personal.cc\n", "account stranger": "games.cc\n", "account trusted": "personal.cc\n",
+		"mapped": "1\t2\n# method, name, niceness\n",
 	}
 	for section, text := range want {
 		if stock[section] != text {

@@ -1,7 +1,7 @@
 # A personal pool whose site looks into sandboxes, and has maps for ClassAds. Arguments: path of the starter, port.
 # Prints, each after a line "== NAME", what jobs printed, the last of which has an input that is remapped into a directory
-# that is not there; the sandboxes that were kept; the tickets of jobs from an access point that is trusted, or not; and what
-# the log says where sandboxes must be encrypted.
+# that is not there; the sandboxes that were kept; the tickets of jobs from an access point that is trusted, or not; how often a
+# job was vacated that got no common file, and its output; and what the log says where sandboxes must be encrypted.
 set -eu
 starter=$1 port=$2
 dir=/var/tmp/siteknobs.$port
@@ -113,6 +113,14 @@ account() { # NAME, and a line of configuration, which a starter reads anew for 
 account local "TRUST_UID_DOMAIN = False"
 account stranger "TRUST_LOCAL_UID_DOMAIN = False"
 account trusted "TRUST_UID_DOMAIN = True"
+# A common file, of which the starter says the first time that it could not give it to the job.
+printf '%s\n' "executable = /bin/cat" "transfer_executable = False" "arguments = map" "should_transfer_files = YES" "output = mapped" "log = job.log" \
+	"initialdir = $dir/jobs" "My.CommonInputFiles = \"$dir/map\"" "My.ReportMappingFailure = NumVacates is undefined" queue >$dir/jobs/mapped.sub
+su personal -s /bin/sh -c "CONDOR_CONFIG=$dir/config condor_submit -terse $dir/jobs/mapped.sub" >/dev/null
+wait_for ended || true
+echo "== mapped"
+condor_history -limit 1 -af:t NumVacates NumShadowStarts
+head -n 1 $dir/jobs/mapped
 [ $starter != /usr/sbin/condor_starter ] || exit 0
 echo "== encrypted"
 echo "ENCRYPT_EXECUTE_DIRECTORY = True" >>$dir/config
