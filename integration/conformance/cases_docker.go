@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 
 	"podstarter/integration/harness"
 )
@@ -56,6 +57,8 @@ var dockerOwnCases = []Case{
 	inDocker(busybox, Case{Name: "pull-always", Shows: "docker_pull_policy = always", Submit: "docker_pull_policy = always\narguments = out=ran\noutput = out"}),
 	inDocker(busybox, Case{Name: "pull-other", Shows: "a pull policy that there is not", Submit: "docker_pull_policy = sometimes\narguments = out=ran\noutput = out"}),
 	inDocker("docker://"+busybox, Case{Name: "scheme", Shows: "docker_image with docker://", Submit: "arguments = out=ran\noutput = out"}),
+	inDocker(busybox, Case{Name: "advertised", Shows: "what slots say of jobs with images", Submit: "arguments = out=ran\noutput = out",
+		Steps: []Step{Ends(), slotsSay("HasDocker", "HasDockerURL", "HasContainer"), slotsSay("DockerVersion")}}),
 	inDocker(empty, Case{Name: "empty-image", Shows: "an image without a file, and a transferred program", Submit: "arguments = out=ran\noutput = out\nerror = err"}),
 	inDocker("$(IMAGE_pause)", Case{Name: "small-image", Shows: "an image with one file, and a transferred program", Submit: "docker_override_entrypoint = True\narguments = out=ran\noutput = out"}),
 	inDocker(busybox, chirping("chirp-host", "chirp, from the network of the machine", "docker_network_type = host\n")),
@@ -85,4 +88,9 @@ until [ -e go ]; do sleep 0.2; done
 // network is a case of a job that lists its interfaces.
 func network(name, shows, kind string) Case {
 	return shell(name, shows, interfaces+"\n", "docker_network_type = "+kind)
+}
+
+// slotsSay are these attributes of the execution point's slots, which say the same.
+func slotsSay(attributes ...string) Step {
+	return EP("sh", "-c", `condor_status -direct "$(condor_config_val STARTD_NAME)@$(condor_config_val FULL_HOSTNAME)" -af:ln $0 | sort -u`, strings.Join(attributes, " "))
 }

@@ -1,6 +1,13 @@
 package conformance
 
-import "podstarter/integration/harness"
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"podstarter/integration/harness"
+)
 
 // wishesCases are submit commands for what only some starters do, and for a job's account.
 var wishesCases = append(sinceThen([]Case{
@@ -22,6 +29,16 @@ mkdir -p made/deep && echo new >made/deep/file && ln -s /etc made/link
 	// It is this attribute's name that keeps condor_submit from requiring HasEncryptExecuteDirectory.
 	{Name: "encrypted-sandbox", Shows: "encrypt_execute_directory, where no slot offers it", Requirements: "TARGET.EncryptExecuteDirectory =!= 7",
 		Submit: "encrypt_execute_directory = True\narguments = out=ran\noutput = out"},
+	{Name: "stopped-at-exec", Shows: "a job that wants to be stopped before its first instruction (+SuspendJobAtExec)",
+		Submit: "arguments = forever\njob_max_vacate_time = 3\n+SuspendJobAtExec = True",
+		Steps:  []Step{heldOr(harness.EventExecute), stoppedAtExec, Tool("condor_rm")}},
+	// This attribute's name keeps condor_submit from requiring that the slot has such a directory.
+	{Name: "other-root", Shows: "a job that asks for another root directory (+RequestedChroot), at which no stock starter since 23.10 looks",
+		Requirements: "TARGET.edChroot =!= 7", Submit: "+RequestedChroot = \"/other\"\narguments = out=ran\noutput = out"},
+	{Name: "parrot", Shows: "a job that asks for Parrot (+UseParrot), where the site has none", Requirements: "NumShadowStarts =?= undefined",
+		Submit:   "+UseParrot = True\narguments = out=ran\noutput = out",
+		Fleeting: byChance("how often the shadow tries to find its starter again", "jobcurrentreconnectattempt", "totaljobreconnectattempts"),
+		Steps:    []Step{heldOr(harness.EventEvicted, harness.EventShadowException, harness.EventRemoteError), Tool("condor_rm")}},
 	{Name: "primary-group", Shows: "primary_unix_group: the group of files at the access point",
 		Submit: "primary_unix_group = alice\narguments = facts\noutput = out", Facts: true},
 	{Name: "primary-group-shared", Shows: "primary_unix_group without file transfer",
@@ -41,3 +58,30 @@ func sinceThen(cases []Case) []Case {
 	}
 	return cases
 }
+
+// heldOr waits until our starter holds the job, or, under the stock starter, for one of the events.
+func heldOr(numbers ...int) Step {
+	return Wait(fmt.Sprintf("held, or one of the events %v", numbers), func(ctx context.Context, r *Run) error {
+		if r.Side.IsStock() {
+			return anyOf(numbers...).do(ctx, r)
+		}
+		return Event(harness.EventHeld, 1).do(ctx, r)
+	})
+}
+
+// stoppedAtExec waits until a process of the stock starter's job is stopped. Ours has none.
+var stoppedAtExec = Wait("the job is stopped", func(ctx context.Context, r *Run) error {
+	if !r.Side.IsStock() {
+		return nil
+	}
+	payload, err := r.payload()
+	if err != nil {
+		return err
+	}
+	_, err = harness.WaitSome(ctx, 1, func(q harness.Process) bool {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", q.PID))
+		_, after, _ := strings.Cut(string(stat), ") ") // its name has no parentheses
+		return err == nil && (strings.HasPrefix(after, "T") || strings.HasPrefix(after, "t")) && payload(q)
+	})
+	return err
+})

@@ -133,7 +133,7 @@ var Reasons = []Reason{
 		"Jobs have the pilot's user there, who may read the pilot's secrets.",
 		"Put the file into the job's image, or use another [mode](modes.md)."},
 	{"command-not-obeyed", Outcome,
-		"A job is held before it begins if its submit file has a command that podstarter does not obey, such as `tool_daemon_cmd`, or `primary_unix_group` without file transfer. The [list](../scientist/holds.md#commands-that-are-not-obeyed) says why. Under the stock starter the compared jobs run, without what they asked for.",
+		"A job is held before it begins if its submit file has a command that podstarter does not obey, such as `tool_daemon_cmd`, or `primary_unix_group` without file transfer. The [list](../scientist/holds.md#commands-that-are-not-obeyed) says why. Under the stock starter, such a job runs without what it asked for, stays stopped until somebody removes it, or goes back to the queue again and again.",
 		"Nobody should have to find out from the results that a command was ignored.",
 		"The user leaves the command out, or follows the advice of the hold reason."},
 	{"knob-stops-jobs", Outcome,
@@ -263,6 +263,10 @@ var Reasons = []Reason{
 		"Nothing."},
 
 	// Records.
+	{"image-abilities", Records,
+		"`DockerVersion` of a slot is podstarter's version. Beside Docker it is Docker's.",
+		"The slot runs jobs of the docker universe in the pod's containers, and has no Docker.",
+		"Nothing; no job has to ask for a version of Docker."},
 	{"docker-unmeasured", Records,
 		"Jobs of the docker universe have what other jobs have: memory even if they are short, block I/O, `StatsLifetime`, fractions of a second of CPU time.",
 		"The stock starter asks Docker for a few figures every few seconds.",

@@ -43,7 +43,7 @@ func TestSiteKnobs(t *testing.T) {
 		"job 0": "12\n" + split, "job 1": "8\n" + split, "job 2": "16\n" + split, "job 3": "12\n" + split,
 		"left": "", "slept": "4\n", "rights": strings.Repeat("755 condor\n", 4),
 		"account local": "personal.cc\n", "account stranger": "games.cc\n", "account trusted": "personal.cc\n",
-		"mapped": "1\t2\n# method, name, niceness\n",
+		"mapped": "1\t2\n# method, name, niceness\n", "sessionless": "Normal termination (return value 0)\n",
 	}
 	for section, text := range want {
 		if stock[section] != text {
@@ -51,6 +51,10 @@ func TestSiteKnobs(t *testing.T) {
 		}
 	}
 	want["rights"] = strings.Repeat("700 condor\n", 4) // a later job may have the user of this one
+	delete(want, "sessionless")
+	if !strings.Contains(ours["sessionless"], "Reason: ") || !strings.Contains(ours["sessionless"], "is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?") {
+		t.Errorf("where claims have no secret of a session, the job says %q", ours["sessionless"])
+	}
 	for section, text := range want {
 		if ours[section] != text {
 			t.Errorf("%s: %q, want %q", section, ours[section], text)

@@ -1,7 +1,8 @@
 # A personal pool whose site looks into sandboxes, and has maps for ClassAds. Arguments: path of the starter, port.
 # Prints, each after a line "== NAME", what jobs printed, the last of which has an input that is remapped into a directory
 # that is not there; the sandboxes that were kept; the tickets of jobs from an access point that is trusted, or not; how often a
-# job was vacated that got no common file, and its output; and what the log says where sandboxes must be encrypted.
+# job was vacated that got no common file, and its output; what becomes of a job whose claim has no secret of a session; and what
+# the log says where sandboxes must be encrypted.
 set -eu
 starter=$1 port=$2
 dir=/var/tmp/siteknobs.$port
@@ -121,6 +122,17 @@ wait_for ended || true
 echo "== mapped"
 condor_history -limit 1 -af:t NumVacates NumShadowStarts
 head -n 1 $dir/jobs/mapped
+# Claims without the secret of a session.
+echo "SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION = False" >>$dir/config
+condor_reconfig >/dev/null
+condor_restart -startd >/dev/null
+sed -i 's/account.trusted/account.sessionless/; s/^log = .*/log = sessionless.log/' $dir/jobs/account.sub
+su personal -s /bin/sh -c "CONDOR_CONFIG=$dir/config condor_submit -terse $dir/jobs/account.sub" >/dev/null
+wait_for grep -qE '^(004|005)' $dir/jobs/sessionless.log || true
+echo "== sessionless"
+grep -ohE 'Normal termination.*|Reason: .*' $dir/jobs/sessionless.log | head -n 1
+condor_rm -all >/dev/null 2>&1 || true
+wait_for ended || true
 [ $starter != /usr/sbin/condor_starter ] || exit 0
 echo "== encrypted"
 echo "ENCRYPT_EXECUTE_DIRECTORY = True" >>$dir/config
