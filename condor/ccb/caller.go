@@ -30,6 +30,7 @@ type Caller struct {
 	// within CCB_RECONNECT_TIME, a minute, when their broker has started again.
 	Patience time.Duration
 	Pause    time.Duration // before it is called again; 5 s if zero
+	Least    time.Duration // what each of many brokers may take, whatever the patience; 5 s if zero
 	Log      *slog.Logger
 }
 
@@ -37,7 +38,7 @@ const (
 	patience = 2 * time.Minute
 	pause    = 5 * time.Second
 	// mostWait is how long a broker and the daemon behind it may take, at most. Where there are
-	// many, each takes its share of the caller's patience, and leastWait if that is too short.
+	// many, each takes its share of the caller's patience, and leastWait if that is shorter.
 	mostWait  = 60 * time.Second
 	leastWait = 5 * time.Second
 	// lastResort is how long the daemon's address is dialled. Packets to it may get lost, as an
@@ -105,7 +106,7 @@ func (c *Caller) round(ctx context.Context, contacts []Contact, own cedar.Sinful
 	left := len(ways) * len(contacts)
 	for _, way := range ways {
 		for _, contact := range contacts {
-			attempt, cancel := context.WithTimeoutCause(ctx, share(wait, time.Until(until), left), errSilence)
+			attempt, cancel := context.WithTimeoutCause(ctx, share(wait, time.Until(until), cmp.Or(c.Least, leastWait), left), errSilence)
 			left--
 			conn, err := way(attempt, contact, own)
 			cancel()
@@ -122,8 +123,8 @@ func (c *Caller) round(ctx context.Context, contacts []Contact, own cedar.Sinful
 }
 
 // share is how long one of the attempts that are left may take.
-func share(wait, patience time.Duration, left int) time.Duration {
-	return min(wait, max(patience/time.Duration(left), leastWait))
+func share(wait, patience, least time.Duration, left int) time.Duration {
+	return min(wait, max(patience/time.Duration(left), least))
 }
 
 // hopeless reports whether no broker will ever answer differently.

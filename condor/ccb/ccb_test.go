@@ -30,17 +30,35 @@ func TestShare(t *testing.T) {
 		"the caller is shorter": {time.Second, patience, 2, time.Second},
 		"patience is over":      {mostWait, -time.Second, 3, leastWait},
 	} {
-		if got := share(c.wait, c.patience, c.left); got != c.want {
+		if got := share(c.wait, c.patience, leastWait, c.left); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
 	now, all := time.Unix(0, 0), 2*maxContacts // two ways
 	at := now
 	for left := all; left > 0; left-- {
-		at = at.Add(share(mostWait, patience-at.Sub(now), left))
+		at = at.Add(share(mostWait, patience-at.Sub(now), leastWait, left))
 	}
 	if took := at.Sub(now); took > patience+time.Duration(all)*leastWait {
 		t.Errorf("%d silent attempts take %s", all, took)
+	}
+}
+
+// TestManySilent: a call of a daemon whose brokers are all silent ends soon after the caller's patience.
+func TestManySilent(t *testing.T) {
+	client, desk := starter(t, "")
+	var contacts []string
+	for range 3 {
+		b := newBroker(t, func(_ *broker, s *cedar.Stream, _ *classads.Ad) { _, _ = s.GetInt() })
+		contacts = append(contacts, b.l.Addr().String()+"#7")
+	}
+	caller := Caller{Desk: desk, Broker: *client, Patience: 300 * time.Millisecond, Least: time.Millisecond, Log: slog.New(slog.DiscardHandler)}
+	// If each had the whole time, this context would end it.
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	_, err := caller.Reverse(ctx, cedar.Sinful{Host: "127.0.0.1", Port: 1}.With("CCBID", strings.Join(contacts, " ")), time.Minute)
+	if err == nil || ctx.Err() != nil || strings.Count(err.Error(), errSilence.Error()) != 3 {
+		t.Errorf("the error is %v", err)
 	}
 }
 
