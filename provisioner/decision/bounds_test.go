@@ -27,6 +27,16 @@ func TestBounds(t *testing.T) {
 	}
 }
 
+// Pods that are made for nobody in particular are no user's.
+func TestTallyHasNoUser(t *testing.T) {
+	in := site()
+	in.Limits.PerUser = 1
+	in.Users = map[string]User{"": {Pods: 5}}
+	if why := NewTally(&in).Refuses(small); why != "" {
+		t.Errorf("a pod is refused: %s", why)
+	}
+}
+
 // A shape that is closed leaves the others of its template open.
 func TestClosedShape(t *testing.T) {
 	in := site()

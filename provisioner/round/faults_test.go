@@ -38,28 +38,6 @@ func TestUnitThatIsDeleted(t *testing.T) {
 	}
 }
 
-// A Job whose pod is refused is like a unit without a node: no others are heaped
-// up beside it.
-func TestRefusedPods(t *testing.T) {
-	s := newSite(t)
-	s.prove()
-	s.pool.groups = []demand.Group{jobs(t, 50, plainJob)}
-	s.config.Limits.PerRound = 5
-	s.restart(s.platform)
-	made := 0
-	for range 60 {
-		rep := s.run()
-		made += len(rep.Made)
-		for _, name := range rep.Made {
-			s.platform.Refuse(name)
-		}
-		s.now = s.now.Add(time.Minute)
-	}
-	if made < 6 || made > 25 {
-		t.Errorf("in an hour %d units are made, of which no pod may be", made)
-	}
-}
-
 // An ad that names a unit which does not run does not make its template one that
 // works.
 func TestAdOfPendingUnit(t *testing.T) {

@@ -347,6 +347,27 @@ func TestOfflineAdsThatLie(t *testing.T) {
 	}
 }
 
+// A unit that never reports is ended in this mode, too.
+func TestOfflineUnreported(t *testing.T) {
+	s, m := offlineSite(t)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	s.restart(s.platform)
+	s.run()
+	m.negotiate(t, 1)
+	made := s.run().Made
+	if len(made) != 1 {
+		t.Fatalf("%v are made", made)
+	}
+	s.platform.Begin(made[0])
+	var removed []string
+	for range 60 {
+		removed = append(removed, s.minute(m, 0).Removed...)
+	}
+	if !slices.Equal(removed, made) {
+		t.Errorf("%v are ended, want %v", removed, made)
+	}
+}
+
 // While a round does not know what there is, a unit may report and be known no
 // longer: such a unit is not ended, in this mode either.
 func TestOfflineRoundsThatDoNotKnow(t *testing.T) {

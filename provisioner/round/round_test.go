@@ -335,25 +335,27 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// A unit for which no node has room closes its template for a while, and is no
-// reason to make others.
-func TestNoRoom(t *testing.T) {
-	s := newSite(t)
-	s.prove()
-	s.pool.groups = []demand.Group{jobs(t, 50, plainJob)}
-	s.config.Limits.PerRound = 5
-	s.restart(s.platform)
-	made := 0
-	for range 60 {
-		rep := s.run()
-		made += len(rep.Made)
-		for _, name := range rep.Made {
-			s.platform.Stick(name)
+// A unit that cannot begin closes its template for a while, and no others are heaped
+// up beside it: neither where no node has room, nor where the pod of a Job is refused.
+func TestUnitsThatCannotBegin(t *testing.T) {
+	for name, become := range map[string]func(*model.Model, string){"no room": (*model.Model).Stick, "refused": (*model.Model).Refuse} {
+		s := newSite(t)
+		s.prove()
+		s.pool.groups = []demand.Group{jobs(t, 50, plainJob)}
+		s.config.Limits.PerRound = 5
+		s.restart(s.platform)
+		made := 0
+		for range 60 {
+			rep := s.run()
+			made += len(rep.Made)
+			for _, unit := range rep.Made {
+				become(s.platform, unit)
+			}
+			s.now = s.now.Add(time.Minute)
 		}
-		s.now = s.now.Add(time.Minute)
-	}
-	if made < 6 || made > 25 {
-		t.Errorf("in an hour %d units are made for a full cluster", made)
+		if made < 6 || made > 25 {
+			t.Errorf("%s: in an hour %d units are made", name, made)
+		}
 	}
 }
 

@@ -79,5 +79,5 @@ func (f *fate) miss(u platform.Unit, now time.Time) {
 // may be away while their jobs run.
 func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
 	f := h.units[u.Name]
-	return after > 0 && !u.Leaving && f.missing && f.missed >= missedOften && now.Sub(f.since) >= after && now.Sub(u.Began) > after
+	return after > 0 && f.missing && f.missed >= missedOften && now.Sub(f.since) >= after && now.Sub(u.Began) > after
 }
