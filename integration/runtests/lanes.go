@@ -68,14 +68,17 @@ func earlyLane(pool string) []step { return endToEnd(pool, "A-C", "D-H", "I-L") 
 func lateLane(pool string) []step { return endToEnd(pool, "M", "N-R", "S-Z") }
 
 // withoutPod are tests of e2e/ with HTCondor pools of their own, on the machine of the stock execution point. They take minutes, so
-// a round has them.
-const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWithoutPod|TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes|TestSiteKnobs)$"
+// rounds have them.
+const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWithoutPod|TestSiteKnobs)$"
+
+// ofProvisioner are those in which such a pool has a provisioner.
+const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes)$"
 
 // endToEnd has the tests of e2e/ whose names begin with one of the letters.
 func endToEnd(pool string, letters ...string) []step {
 	all := []step{fresh(pool, "--stock")}
 	for _, some := range letters {
-		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod))
+		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofProvisioner))
 	}
 	return all
 }
