@@ -32,7 +32,9 @@ type Platform interface {
 
 // Ender is a platform that can end units which run.
 type Ender interface {
-	// End removes a unit, also one that runs. For one that is gone it returns nil.
+	// End removes a unit in which no job has begun, also one that runs. If a job has
+	// begun there, as far as the platform can tell, it does nothing and returns
+	// ErrBegun; for a unit that is gone it returns nil.
 	End(ctx context.Context, name string) error
 }
 
@@ -69,6 +71,16 @@ const (
 	Ended
 )
 
+// Use is what a platform can tell of the jobs of a unit, without asking a pool.
+type Use int
+
+// The uses.
+const (
+	UseUnknown Use = iota
+	Unused         // no job has begun in it
+	Used           // a job has begun in it at some time
+)
+
 // Unit is a unit that is there.
 type Unit struct {
 	Spec
@@ -78,6 +90,7 @@ type Unit struct {
 	Created time.Time
 	// Began and Ended are zero for what has not happened.
 	Began, Ended time.Time
+	Use          Use
 	// Leaving: it is being deleted, and takes no more jobs.
 	Leaving bool
 	// Trouble says why a pending unit does not begin, or an ended one came to

@@ -44,13 +44,13 @@ type health struct {
 
 // fate is what is known of one unit.
 type fate struct {
-	reported bool // its startd has reported at some time
+	reported bool // its startd has reported at some time, or a job has begun in it
 	missing  bool // it should have reported, or does so no longer
 	// followed: it was seen in each round since it can have reported for the first
 	// time, so that it is certain whether it ever has.
 	followed bool
-	// missed is in how many rounds in a row it ran and was followed, and had not
-	// reported; since is the first of them.
+	// missed is in how many rounds in a row it ran and had not reported, which was
+	// certain; since is the first of them.
 	missed int
 	since  time.Time
 	// slots are those that the collector knew last, and seen is when that was.
@@ -102,11 +102,12 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		if f.seen.After(now) { // the clock was set back
 			f.seen = now
 		}
-		if reported && !f.reported {
+		// One in which a job has begun has reported, though perhaps to nobody who is here.
+		if (reported || u.Use == platform.Used) && !f.reported {
 			f.reported = true
-			h.change(u.Template, func(s backoff.State) backoff.State { return s.Reported(now) })
+			h.change(u.Template, func(s backoff.State) backoff.State { return s.Reported(when(u, now)) })
 		}
-		f.missing = u.Phase == platform.Running && !reported && (f.reported && now.Sub(f.seen) > updates || !f.reported && !u.Began.IsZero() && now.Sub(u.Began) > h.within)
+		f.missing = u.Phase == platform.Running && !reported && f.late(u, h.within, now)
 		f.miss(u, now)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
@@ -121,6 +122,14 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		}
 	}
 	return failed
+}
+
+// late reports whether a unit that the collector does not know should be known there.
+func (f fate) late(u platform.Unit, within time.Duration, now time.Time) bool {
+	if f.seen.IsZero() {
+		return !u.Began.IsZero() && now.Sub(u.Began) > within
+	}
+	return now.Sub(f.seen) > updates
 }
 
 // when is when the trouble of a unit came.

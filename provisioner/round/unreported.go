@@ -2,6 +2,7 @@ package round
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,6 +40,9 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 			rep.Removed = append(rep.Removed, u.Name)
 			continue
 		}
+		if errors.Is(err, platform.ErrBegun) { // a job has begun there meanwhile
+			continue
+		}
 		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
 		if failures++; stopped(err) {
 			return false
@@ -51,7 +55,7 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 // meanwhile, and be known no longer.
 func (h *health) blind() {
 	for name, f := range h.units {
-		f.followed = false
+		f.followed, f.missed = false, 0
 		h.units[name] = f
 	}
 }
@@ -63,7 +67,7 @@ const missedOften = 3
 // miss notes whether a unit is silent in this round.
 func (f *fate) miss(u platform.Unit, now time.Time) {
 	switch {
-	case u.Phase != platform.Running || u.Leaving || f.reported || !f.followed:
+	case u.Phase != platform.Running || u.Leaving || f.reported || !f.followed && u.Use != platform.Unused:
 		f.missed, f.since = 0, time.Time{}
 		return
 	case f.missed == 0 || f.since.After(now):
@@ -73,11 +77,16 @@ func (f *fate) miss(u platform.Unit, now time.Time) {
 }
 
 // unreported reports whether it is certain that a unit has run for so long and has
-// never reported, and so has never had a job. When it began is said by the clock of
-// its node, which may be wrong, so the time in which it was missed here counts as
-// well. After a restart nothing is certain of units which ran before: their collector
-// may be away while their jobs run.
+// never had a job. When it began is said by the clock of its node, which may be wrong,
+// so the time in which it was missed here counts as well. A unit that was not followed
+// all the time, such as one that ran before a restart, may have reported: the platform
+// must know that no job has begun there, and the collector must have had the time to
+// know it again.
 func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
 	f := h.units[u.Name]
-	return after > 0 && f.missing && f.missed >= missedOften && now.Sub(f.since) >= after && now.Sub(u.Began) > after
+	missed := after
+	if !f.followed {
+		missed = min(after, updates)
+	}
+	return after > 0 && f.missing && f.missed >= missedOften && now.Sub(f.since) >= missed && now.Sub(u.Began) > after
 }

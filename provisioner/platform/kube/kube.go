@@ -103,7 +103,7 @@ func (c *Cluster) allowed(ctx context.Context) error {
 func slim(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
-		o.ManagedFields, o.Spec = nil, corev1.PodSpec{}
+		o.ManagedFields, o.Spec = nil, nonces(&o.Spec)
 	case *batchv1.Job:
 		o.ManagedFields, o.Spec = nil, batchv1.JobSpec{}
 	}
@@ -111,6 +111,16 @@ func slim(object any) (any, error) {
 }
 
 var _ cache.TransformFunc = slim
+
+// nonces returns what use looks at.
+func nonces(pod *corev1.PodSpec) (s corev1.PodSpec) {
+	for _, c := range payloads(pod) {
+		s.Containers = append(s.Containers, corev1.Container{
+			Name: c.Name, Env: slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return !isNonce(c.Name, e) }),
+		})
+	}
+	return s
+}
 
 // List implements platform.Platform.
 func (c *Cluster) List(ctx context.Context) ([]platform.Unit, error) {
@@ -332,6 +342,9 @@ func (c *Cluster) End(ctx context.Context, name string) error {
 	job, pods, err := c.lookUp(ctx, name)
 	if err != nil {
 		return err
+	}
+	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return use(&p) == platform.Used }) {
+		return fmt.Errorf("ending %s: %w", name, platform.ErrBegun)
 	}
 	return c.remove(ctx, name, job, pods, func(o metav1.Object) *metav1.Preconditions {
 		uid := o.GetUID()

@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"podstarter/k8sexec/podapi"
+	payloadapi "podstarter/payload"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/platform/platformtest"
 	"podstarter/provisioner/resources"
@@ -81,7 +83,9 @@ func newWorld(t *testing.T, manifest string) *world {
 func (w *world) Platform() platform.Platform { return w.cluster }
 
 func (w *world) Restart() platform.Platform {
-	c, err := New(w.t.Context(), w.client, "site", "ns", DefaultGPU, templates(w.manifest), nil)
+	t := templates(w.manifest)
+	t[0].Slots += strings.Count(w.manifest, "name: payload-2\n")
+	c, err := New(w.t.Context(), w.client, "site", "ns", DefaultGPU, t, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -436,5 +440,62 @@ func TestEnd(t *testing.T) {
 		if !apierrors.IsNotFound(podErr) || !apierrors.IsNotFound(jobErr) {
 			t.Errorf("it is there: %v, %v", podErr, jobErr)
 		}
+	}
+}
+
+const podWithNonces = `apiVersion: v1
+kind: Pod
+metadata: {name: glidein}
+spec:
+  initContainers:
+  - name: payload
+    image: default
+    restartPolicy: Always
+    env: [{name: POD_STARTER_NONCE, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['podstarter/nonce-payload']"}}}]
+  containers:
+  - {name: pilot, image: pilot}
+  - name: payload-2
+    image: default
+    env:
+    - {name: OTHER, value: x}
+    - {name: POD_STARTER_NONCE, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['podstarter/nonce-payload-2']"}}}
+`
+
+// Whether a job has begun in a pod is known by what podstarter's pilot writes into
+// it, also after a restart, and such a pod is not ended.
+func TestUse(t *testing.T) {
+	if noncePrefix != podapi.NonceAnnotation || nonceEnv != payloadapi.NonceEnv {
+		t.Errorf("podstarter writes %q for %q", podapi.NonceAnnotation, payloadapi.NonceEnv)
+	}
+	for name, c := range map[string]struct {
+		manifest, annotation string
+		want                 platform.Use
+	}{
+		"no job yet":                {podWithNonces, "podstarter/nonce-payload-3", platform.Unused},
+		"a job":                     {podWithNonces, "podstarter/nonce-payload-2", platform.Used},
+		"one that has no variable":  {strings.Replace(podWithNonces, "nonce-payload-2", "nonce-payload", 1), "x", platform.UseUnknown},
+		"a pilot of another kind":   {podManifest, "x", platform.UseUnknown},
+		"a job where none is known": {podManifest, "podstarter/nonce-payload", platform.Used},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.manifest)
+			if err := w.cluster.Create(t.Context(), spec1); err != nil {
+				t.Fatal(err)
+			}
+			w.Begin(spec1.Name)
+			p := w.pod(spec1.Name).DeepCopy()
+			p.Annotations[c.annotation] = "0123"
+			if _, err := w.client.CoreV1().Pods("ns").Update(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			again := w.Restart().(*Cluster)
+			units, err := again.List(t.Context())
+			if err != nil || len(units) != 1 || units[0].Use != c.want {
+				t.Errorf("the units are %+v, %v; want one with the use %d", units, err, c.want)
+			}
+			if err := again.End(t.Context(), spec1.Name); errors.Is(err, platform.ErrBegun) != (c.want == platform.Used) {
+				t.Errorf("ending it: %v", err)
+			}
+		})
 	}
 }

@@ -53,7 +53,7 @@ func units(jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) []platform.Un
 			u = &platform.Unit{Spec: s, Created: p.CreationTimestamp.Time}
 			byName[s.Name] = u
 		}
-		u.Hosts = []string{p.Name}
+		u.Hosts, u.Use = []string{p.Name}, use(p)
 		// A Job whose pod is deleted makes another one.
 		u.Leaving = p.DeletionTimestamp != nil || gone[s.Name]
 		if !bare && !open[s.Name] {
@@ -122,6 +122,37 @@ func follow(u *platform.Unit, p *corev1.Pod) {
 		}
 		u.Trouble, u.Detail = obstacle(p)
 	}
+}
+
+// What podstarter's pilot writes into its pod when it gives a payload container to a
+// job, and the container's variable that follows it.
+const (
+	noncePrefix = "podstarter/nonce-"
+	nonceEnv    = "POD_STARTER_NONCE"
+)
+
+// use returns what a pod tells of jobs. Each job that runs in a payload container was
+// bound to it before, which is written into an annotation that stays. A container
+// without the variable for that, of a pilot of another kind, tells nothing.
+func use(p *corev1.Pod) platform.Use {
+	all := payloads(&p.Spec)
+	tells := len(all) > 0
+	for _, c := range all {
+		if p.Annotations[noncePrefix+c.Name] != "" {
+			return platform.Used
+		}
+		tells = tells && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return isNonce(c.Name, e) })
+	}
+	if tells {
+		return platform.Unused
+	}
+	return platform.UseUnknown
+}
+
+// isNonce reports whether a variable of a container has the nonce of its last job.
+func isNonce(container string, e corev1.EnvVar) bool {
+	return e.Name == nonceEnv && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil &&
+		e.ValueFrom.FieldRef.FieldPath == "metadata.annotations['"+noncePrefix+container+"']"
 }
 
 // begun reports whether the pilot of a pod has begun. The phase alone does not say
