@@ -81,6 +81,11 @@ const (
 	Used           // a job has begun in it at some time
 )
 
+// DefaultBeginWithin is how long a pod on a node may take to begin. The kubelet has no
+// limit for pulling an image, which the container runtime ends only if nothing comes
+// (containerd: image_pull_progress_timeout, 5 minutes): 20 GB take half an hour.
+const DefaultBeginWithin = 30 * time.Minute
+
 // Unit is a unit that is there.
 type Unit struct {
 	Spec
@@ -88,6 +93,9 @@ type Unit struct {
 	Hosts   []string
 	Phase   Phase
 	Created time.Time
+	// Placed is when a pending unit got a node, on which it may begin at once; zero if
+	// it has none, or that is not known.
+	Placed time.Time
 	// Began and Ended are zero for what has not happened.
 	Began, Ended time.Time
 	Use          Use

@@ -48,6 +48,9 @@ type Config struct {
 	Runtime *classads.Expr
 	// ReportWithin is how long a unit that runs may take to report.
 	ReportWithin time.Duration
+	// BeginWithin is how long a unit that has a node may take to begin; 0 is
+	// platform.DefaultBeginWithin.
+	BeginWithin time.Duration
 	// DryRun: nothing is made or withdrawn.
 	DryRun bool
 	// CallTime is how long a call of the platform may take that makes or withdraws a
@@ -101,7 +104,10 @@ func New(c Config, pool Pool, p platform.Platform) *Round {
 	if c.CallTime == 0 {
 		c.CallTime = DefaultCallTime
 	}
-	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.Templates), market: stall{sent: map[string]sent{}}}
+	if c.BeginWithin == 0 {
+		c.BeginWithin = platform.DefaultBeginWithin
+	}
+	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.BeginWithin, c.Templates), market: stall{sent: map[string]sent{}}}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
 			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})

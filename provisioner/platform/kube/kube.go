@@ -103,7 +103,7 @@ func (c *Cluster) allowed(ctx context.Context) error {
 func slim(object any) (any, error) {
 	switch o := object.(type) {
 	case *corev1.Pod:
-		o.ManagedFields, o.Spec = nil, nonces(&o.Spec)
+		o.ManagedFields, o.Spec = nil, looked(&o.Spec)
 	case *batchv1.Job:
 		o.ManagedFields, o.Spec = nil, batchv1.JobSpec{}
 	}
@@ -112,8 +112,9 @@ func slim(object any) (any, error) {
 
 var _ cache.TransformFunc = slim
 
-// nonces returns what use looks at.
-func nonces(pod *corev1.PodSpec) (s corev1.PodSpec) {
+// looked returns what use and placed look at.
+func looked(pod *corev1.PodSpec) (s corev1.PodSpec) {
+	s.NodeName = pod.NodeName
 	for _, c := range payloads(pod) {
 		s.Containers = append(s.Containers, corev1.Container{
 			Name: c.Name, Env: slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return !isNonce(c.Name, e) }),

@@ -20,6 +20,7 @@ import (
 
 	"podstarter/k8sexec/podapi"
 	payloadapi "podstarter/payload"
+	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/platform/platformtest"
 	"podstarter/provisioner/resources"
@@ -358,11 +359,17 @@ func TestObstacles(t *testing.T) {
 	for reason, want := range map[string]string{
 		"ErrImagePull": "ImageFailed container prepare: ErrImagePull: it says", "PodInitializing": " ",
 		"CreateContainerConfigError": "Failed container prepare: CreateContainerConfigError: it says",
+		"CrashLoopBackOff":           "Failed container prepare: CrashLoopBackOff: it says",
 	} {
 		r, detail := obstacle(waiting(reason))
 		if got := string(r) + " " + detail; got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
+	}
+	payload := waiting("CrashLoopBackOff")
+	payload.Status.InitContainerStatuses[0].Name = "payload" // a job may end as it likes
+	if r, detail := obstacle(payload); r != "" {
+		t.Errorf("a payload container: %s %s", r, detail)
 	}
 	job := &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonDeadlineExceeded}}}}
 	var u platform.Unit
@@ -497,5 +504,47 @@ func TestUse(t *testing.T) {
 				t.Errorf("ending it: %v", err)
 			}
 		})
+	}
+}
+
+// A node has a pod since the scheduler gave it one, or since it was made where the
+// manifest names the node. What no scheduler looks at, or may not look at, has no
+// node for long.
+func TestPlaced(t *testing.T) {
+	made := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	scheduled := func(status corev1.ConditionStatus, reason string, at time.Time) corev1.PodCondition {
+		return corev1.PodCondition{Type: corev1.PodScheduled, Status: status, Reason: reason, Message: "so", LastTransitionTime: metav1.NewTime(at)}
+	}
+	for name, c := range map[string]struct {
+		node      string
+		condition *corev1.PodCondition
+		after     time.Duration
+		placed    time.Time
+		trouble   backoff.Reason
+	}{
+		"it has a node":                {condition: new(scheduled(corev1.ConditionTrue, "", made.Add(time.Minute))), after: time.Hour, placed: made.Add(time.Minute)},
+		"its manifest names a node":    {node: "node-1", after: time.Hour, placed: made},
+		"no node has room":             {condition: new(scheduled(corev1.ConditionFalse, corev1.PodReasonUnschedulable, made)), trouble: backoff.Unschedulable},
+		"it waits for a quota":         {condition: new(scheduled(corev1.ConditionFalse, corev1.PodReasonSchedulingGated, made)), trouble: backoff.Unschedulable},
+		"the scheduler is slow":        {after: unscheduled - time.Second},
+		"no scheduler has its name":    {after: unscheduled + time.Second, trouble: backoff.Unschedulable},
+		"the scheduler has had errors": {condition: new(scheduled(corev1.ConditionFalse, corev1.PodReasonSchedulerError, made)), after: unscheduled + time.Second, trouble: backoff.Unschedulable},
+	} {
+		p := pod("a", "", made, corev1.PodPending)
+		p.Spec.NodeName = c.node
+		if c.condition != nil {
+			p.Status.Conditions = []corev1.PodCondition{*c.condition}
+		}
+		if _, err := slim(p); err != nil {
+			t.Fatal(err)
+		}
+		u := units(nil, []*corev1.Pod{p}, made.Add(c.after))[0]
+		if !u.Placed.Equal(c.placed) || u.Trouble != c.trouble || (u.Detail == "") != (c.trouble == "") {
+			t.Errorf("%s: it has a node since %s, and its trouble is %q (%s)", name, u.Placed, u.Trouble, u.Detail)
+		}
+		p.Status.Phase = corev1.PodRunning
+		if u := units(nil, []*corev1.Pod{p}, made.Add(c.after))[0]; !u.Placed.IsZero() {
+			t.Errorf("%s: once it runs it is %+v", name, u)
+		}
 	}
 }

@@ -23,6 +23,13 @@ const maxDetail = 500
 // podless is how long the Job controller may take to make a Job's pod.
 const podless = 30 * time.Second
 
+// unscheduled is how long the scheduler may take to look at a pod: it does a hundred in
+// a second, or fewer if it is busy.
+const unscheduled = 5 * time.Minute
+
+// noScheduler is what is known of a pod at which no scheduler has looked.
+const noScheduler = "no scheduler has given it a node or said why not: is there one with the schedulerName of the manifest?"
+
 // units joins Jobs and pods to units.
 func units(jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) []platform.Unit {
 	byName := map[string]*platform.Unit{}
@@ -60,6 +67,9 @@ func units(jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) []platform.Un
 			continue
 		}
 		follow(u, p)
+		if u.Phase == platform.Pending && u.Trouble == "" && u.Placed.IsZero() && now.Sub(p.CreationTimestamp.Time) > unscheduled {
+			u.Trouble, u.Detail = backoff.Unschedulable, noScheduler
+		}
 		if p.Status.Phase == corev1.PodFailed && open[s.Name] {
 			// The Job makes another pod, or says in a moment that it makes none.
 			u.Phase, u.Ended = platform.Pending, time.Time{}
@@ -102,7 +112,7 @@ func finish(u *platform.Unit, j *batchv1.Job) {
 
 // follow notes how far a pod has come.
 func follow(u *platform.Unit, p *corev1.Pod) {
-	u.Began, u.Trouble, u.Detail = time.Time{}, "", ""
+	u.Placed, u.Began, u.Trouble, u.Detail = time.Time{}, time.Time{}, "", ""
 	if begun(p) {
 		u.Began = start(p)
 	}
@@ -120,6 +130,7 @@ func follow(u *platform.Unit, p *corev1.Pod) {
 			u.Phase = platform.Running
 			return
 		}
+		u.Placed = placed(p)
 		u.Trouble, u.Detail = obstacle(p)
 	}
 }
@@ -173,6 +184,19 @@ func begun(p *corev1.Pod) bool {
 	return false
 }
 
+// placed returns when a pod that waits got a node, or zero if it has none.
+func placed(p *corev1.Pod) time.Time {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	if p.Spec.NodeName != "" {
+		return p.CreationTimestamp.Time
+	}
+	return time.Time{}
+}
+
 // start returns when a pod that has begun did so. Its start time is that at which
 // the node took it, and pulling the images comes after that.
 func start(p *corev1.Pod) time.Time {
@@ -221,7 +245,7 @@ var pulls = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "I
 // obstacle returns why a pod does not begin, if it is known.
 func obstacle(p *corev1.Pod) (backoff.Reason, string) {
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && (c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated) {
 			return backoff.Unschedulable, shortest(c.Message, maxDetail)
 		}
 	}
@@ -231,7 +255,7 @@ func obstacle(p *corev1.Pod) (backoff.Reason, string) {
 		case w == nil:
 		case slices.Contains(pulls, w.Reason):
 			return backoff.ImageFailed, shortest(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), maxDetail)
-		case w.Reason == "CreateContainerConfigError" || w.Reason == "CreateContainerError":
+		case w.Reason == "CreateContainerConfigError", w.Reason == "CreateContainerError", w.Reason == "CrashLoopBackOff" && !payloadName(c.Name):
 			return backoff.Failed, shortest(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), maxDetail)
 		}
 	}

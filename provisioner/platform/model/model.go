@@ -109,6 +109,11 @@ func (m *Model) Refuse(name string) {
 	m.change(name, func(u *platform.Unit) { u.Trouble, u.Detail = backoff.Denied, "exceeded quota" })
 }
 
+// Place notes that a unit has a node.
+func (m *Model) Place(name string) {
+	m.change(name, func(u *platform.Unit) { u.Placed = m.now() })
+}
+
 // Mark notes what can be told of the jobs of a unit.
 func (m *Model) Mark(name string, use platform.Use) {
 	m.change(name, func(u *platform.Unit) { u.Use = use })
