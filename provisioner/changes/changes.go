@@ -36,6 +36,8 @@ type Log struct {
 	// states and errors are those said last, by template and source.
 	states map[string]string
 	errors map[round.Source]string
+	// smaller has what was said last of shapes whose pods offer less than they should.
+	smaller map[string]string
 	// round is the summary said last.
 	round   string
 	roundAt time.Time
@@ -44,7 +46,7 @@ type Log struct {
 
 // New returns a log that has said nothing yet.
 func New(log *slog.Logger) *Log {
-	return &Log{log: log, told: map[string]map[string]time.Time{}, states: map[string]string{}, errors: map[round.Source]string{}}
+	return &Log{log: log, told: map[string]map[string]time.Time{}, states: map[string]string{}, errors: map[round.Source]string{}, smaller: map[string]string{}}
 }
 
 // Round logs what is new in a round. templates are the names of those of its
@@ -57,6 +59,7 @@ func (l *Log) Round(rep round.Report, templates []string) {
 		}
 	}
 	if !rep.Unknown {
+		l.sizes(rep)
 		l.groups(rep)
 		l.acts(rep)
 		l.offline(rep)
@@ -103,6 +106,23 @@ func (l *Log) template(name string, s backoff.State, now time.Time) {
 	case state == "works":
 		l.log.Info("A template works", "template", name)
 	}
+}
+
+// sizes says which pods offer less than their template says.
+func (l *Log) sizes(rep round.Report) {
+	now := map[string]string{}
+	for _, s := range rep.Smaller {
+		shape := rep.Shapes[s.Shape]
+		if now[shape] = s.Offers.String(); now[shape] != l.smaller[shape] {
+			l.log.Warn("The slots of pods have less than their template says, and jobs count on no more than they have", "shape", shape, "says", s.Says.String(), "has", s.Offers.String())
+		}
+	}
+	for shape := range l.smaller {
+		if now[shape] == "" {
+			l.log.Info("The slots of pods are taken to have what their template says", "shape", shape)
+		}
+	}
+	l.smaller = now
 }
 
 // groups says why jobs get no pod, and that they get one after all.

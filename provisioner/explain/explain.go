@@ -33,6 +33,9 @@ func Round(w io.Writer, rep round.Report) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if err := smaller(w, rep); err != nil {
+		return err
+	}
 	for i, o := range rep.Output.Groups {
 		for _, r := range o.Waiting {
 			if _, err := fmt.Fprintf(w, "%s: %d jobs wait: %s\n", rep.Groups[i].ID, r.Jobs, clean(r.Why)); err != nil {
@@ -47,6 +50,16 @@ func Round(w io.Writer, rep round.Report) error {
 	}
 	for _, d := range rep.Output.Withdraw {
 		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", clean(rep.Input.Pods[d.Pod].ID), clean(d.Why)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// smaller writes which pods offer less than their template says.
+func smaller(w io.Writer, rep round.Report) error {
+	for _, s := range rep.Smaller {
+		if _, err := fmt.Fprintf(w, "the slots of %s have %s, and the template says %s\n", rep.Shapes[s.Shape], s.Offers, s.Says); err != nil {
 			return err
 		}
 	}

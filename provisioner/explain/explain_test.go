@@ -33,7 +33,8 @@ func report() round.Report {
 			{{Matches: true, Request: resources.Amount{CPUs: 1, Memory: 10, Disk: 5}}, {Why: "the job's Requirements do not hold for the slot"}},
 			{{Why: "no"}, {Why: "no"}},
 		},
-		Input: decision.Input{Pods: []decision.Pod{{ID: "site-plain-1"}}},
+		Smaller: []round.Smaller{{Shape: 1, Says: resources.Amount{CPUs: 1, Memory: 4096, GPUs: 1}, Offers: resources.Amount{CPUs: 1, Memory: 4000, GPUs: 1}}},
+		Input:   decision.Input{Pods: []decision.Pod{{ID: "site-plain-1"}}},
 		Output: decision.Output{
 			Groups: []decision.Outcome{
 				{Idle: 4, Free: 1, New: 2, Waiting: []decision.Reason{{Jobs: 1, Why: "the limit of 2 pods is reached"}}},
@@ -53,6 +54,7 @@ func TestRound(t *testing.T) {
 	want := `GROUP  IDLE  FREE  SOON  COMING  NEW  WAITING  USERS
 aaaa   4     1     0     0       2    1        alice@x ` + harmless + `
 bbbb   2     0     0     0       0    2        bob@x
+the slots of gpu/one have 1 CPUs, 4000 MiB memory, 0 KiB disk, 1 GPUs, and the template says 1 CPUs, 4096 MiB memory, 0 KiB disk, 1 GPUs
 aaaa: 1 jobs wait: the limit of 2 pods is reached
 bbbb: 2 jobs wait: no template has slots that match
 make 2 of plain/one for ` + harmless + `

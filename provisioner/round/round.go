@@ -90,13 +90,16 @@ type Round struct {
 	market   stall
 	offers   []match.Slot // what new pods would have, by shape
 	shapes   []shape
+	sizes    []sizes // by shape
 }
 
 // shape is a shape with its template.
 type shape struct {
 	template int
 	template.Shape
-	slot match.Slot
+	// promise is the shape as pods of it turned out to be.
+	promise template.Shape
+	slot    match.Slot
 }
 
 // New returns a provisioner that knows nothing yet.
@@ -110,9 +113,10 @@ func New(c Config, pool Pool, p platform.Platform) *Round {
 	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.BeginWithin, c.Templates), market: stall{sent: map[string]sent{}}}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
-			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})
+			r.shapes = append(r.shapes, shape{template: i, Shape: s, promise: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})
 		}
 	}
+	r.sizes = make([]sizes, len(r.shapes))
 	r.offers = r.offer()
 	return r
 }
@@ -137,6 +141,8 @@ type Report struct {
 	Removed []string
 	// Failed are the units of which this round learnt that they came to nothing.
 	Failed []Failure
+	// Smaller are the shapes whose pods offer less than they should.
+	Smaller []Smaller
 	// Backoff has the state of each template, in the order of the configuration.
 	Backoff []backoff.State
 	// Problems are what went wrong, and Err is all of it; the round did what was
@@ -223,6 +229,10 @@ func (r *Round) run(ctx context.Context, rep *Report) {
 		r.health.blind()
 		return
 	}
+	if r.measure(seen, rep.At) {
+		r.offers = r.offer()
+	}
+	rep.Smaller = r.smaller()
 	rep.Failed = r.follow(seen, rep.At)
 	r.takers.look(seen.units, seen.slots, seen.groups, rep.At)
 	r.learn(seen, rep.At)

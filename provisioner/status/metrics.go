@@ -3,6 +3,7 @@ package status
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,12 +33,13 @@ var (
 	waits      = describe("template_waits", "1 while no pod of the template is made after others of it came to nothing.", "template")
 	failures   = describe("template_failures", "How often in a row pods of the template came to nothing.", "template")
 	until      = describe("template_waits_until_seconds", "When the next pod of the template may be made, in seconds since 1970; 0 if it does not wait.", "template")
+	smaller    = describe("template_smaller_shapes", "Shapes of the template whose slots have less than it says, so that jobs count on less.", "template")
 	problems   = describe("errors_total", "Errors that rounds met, by source.", "source")
 	lastRound  = describe("last_round_timestamp_seconds", "When the last round ended.")
 	build      = describe("build_info", "Version of podstarter.", "version")
 	phaseNames = [...]string{"pending", "running", "ended"}
 	reasons    = slices.Sorted(maps.Keys(backoff.Horizons))
-	all        = []*prometheus.Desc{leader, idle, places, without, pods, made, withdrawn, removed, failed, waits, failures, until, problems, lastRound, build}
+	all        = []*prometheus.Desc{leader, idle, places, without, pods, made, withdrawn, removed, failed, waits, failures, until, smaller, problems, lastRound, build}
 )
 
 // Describe implements prometheus.Collector.
@@ -94,6 +96,14 @@ func (b *Board) collectRound(rep *round.Report, put func(d *prometheus.Desc, kin
 	}
 	if rep.Unknown {
 		return
+	}
+	shapes := map[string]int{}
+	for _, s := range rep.Smaller {
+		name, _, _ := strings.Cut(rep.Shapes[s.Shape], "/")
+		shapes[name]++
+	}
+	for _, name := range b.config.Templates {
+		put(smaller, gauge, float64(shapes[name]), name)
 	}
 	if rep.Offline == nil {
 		collectJobs(rep, put)
