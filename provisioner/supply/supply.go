@@ -32,6 +32,7 @@ const (
 	maxText  = 64 << 10
 	maxBad   = 10
 	maxJob   = 512 // of a GlobalJobId
+	maxName  = 512 // of a slot
 )
 
 // attributes are those of a slot that count.
@@ -117,6 +118,9 @@ func Read(r io.Reader) (map[string]*Pod, error) {
 // add counts one slot.
 func add(pods map[string]*Pod, ad *classads.Ad) error {
 	name := ad.StringOr("Name", "")
+	if len(name) > maxName {
+		return fmt.Errorf("its name has %d bytes, and at most %d are read: %q", len(name), maxName, name[:100])
+	}
 	host := ad.StringOr(podName, "")
 	if host == "" {
 		_, host, _ = strings.Cut(name, "@")
@@ -158,7 +162,7 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		p.Claims = append(p.Claims, claim(ad, have))
 	default:
 		// The pod has reported all the same, and has nothing free there.
-		return fmt.Errorf("the state of %q is %q", name, state)
+		return fmt.Errorf("the state of %q is %q", name, state[:min(len(state), 100)])
 	}
 	return nil
 }

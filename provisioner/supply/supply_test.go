@@ -169,3 +169,15 @@ func TestWhole(t *testing.T) {
 		}
 	}
 }
+
+// Names are kept for each pod, and said in errors, so they are bounded.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("x", 60<<10)
+	pods, err := Read(strings.NewReader("Name = \"slot1@p-1" + long + "\"\nK8SPodName = \"p-1\"\nState = \"Unclaimed\"\n\nName = \"slot1@p-2\"\nState = \"" + long + "\"\n\nName = \"slot1@p-3\"\nState = \"Unclaimed\"\n"))
+	if err == nil || len(err.Error()) > 2000 {
+		t.Errorf("the error is %v", err)
+	}
+	if pods["p-1"] != nil || pods["p-2"] == nil || pods["p-3"] == nil {
+		t.Errorf("there are %+v", pods)
+	}
+}
