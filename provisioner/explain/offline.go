@@ -45,5 +45,5 @@ func offlineRound(w io.Writer, rep round.Report) error {
 			return err
 		}
 	}
-	return nil
+	return silent(w, rep)
 }

@@ -72,6 +72,7 @@ func (r *Round) runOffline(ctx context.Context, rep *Report) {
 	}
 	rep.Smaller = r.smaller()
 	rep.Failed = r.follow(s, rep.At)
+	rep.Silent = r.silent(rep)
 	if slices.ContainsFunc(offers, func(o advert.Offer) bool { return !o.Matched.IsZero() }) {
 		s.groups = []demand.Group{{ID: wanting}}
 	}

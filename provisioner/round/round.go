@@ -137,6 +137,8 @@ type Report struct {
 	Published int
 	// Made and Withdrawn are the units that were made and withdrawn.
 	Made, Withdrawn []string
+	// Silent are units that have run for long and have never reported.
+	Silent []Silent
 	// Removed are units that ran and were ended, since they have never reported.
 	Removed []string
 	// Failed are the units of which this round learnt that they came to nothing.
@@ -234,6 +236,7 @@ func (r *Round) run(ctx context.Context, rep *Report) {
 	}
 	rep.Smaller = r.smaller()
 	rep.Failed = r.follow(seen, rep.At)
+	rep.Silent = r.silent(rep)
 	r.takers.look(seen.units, seen.slots, seen.groups, rep.At)
 	r.learn(seen, rep.At)
 	rep.Matches = r.match(seen.groups)

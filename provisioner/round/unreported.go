@@ -17,6 +17,34 @@ func (r *Round) follow(s sight, now time.Time) []Failure {
 	return r.health.look(s.units, s.slots, now)
 }
 
+// Silent is a unit that has run for long and has never reported.
+type Silent struct {
+	Unit  string
+	Began time.Time
+	// Ends: it is ended now. If not, it is ended once the collector has not known it for
+	// the time Missed.
+	Ends   bool
+	Missed time.Duration
+}
+
+// silent returns the units that have run for long and have never reported, as far as
+// they can be ended.
+func (r *Round) silent(rep *Report) (all []Silent) {
+	if _, can := r.platform.(platform.Ender); !can {
+		return nil
+	}
+	after := map[string]time.Duration{}
+	for _, t := range r.config.Templates {
+		after[t.Name] = t.EndUnreported
+	}
+	for _, u := range rep.Units {
+		if s, is := r.health.unreported(u, after[u.Template], rep.At); is {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // endUnreported ends units that run and have never reported. It reports whether the
 // round may go on.
 func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
@@ -24,26 +52,23 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 	if !can {
 		return true
 	}
-	after, failures := map[string]time.Duration{}, 0
-	for _, t := range r.config.Templates {
-		after[t.Name] = t.EndUnreported
-	}
-	for _, u := range rep.Units {
+	failures := 0
+	for _, s := range rep.Silent {
 		if failures == maxFailures {
 			break
 		}
-		if !r.health.unreported(u, after[u.Template], rep.At) {
+		if !s.Ends {
 			continue
 		}
-		err := r.call(ctx, func(ctx context.Context) error { return e.End(ctx, u.Name) })
+		err := r.call(ctx, func(ctx context.Context) error { return e.End(ctx, s.Unit) })
 		if err == nil {
-			rep.Removed = append(rep.Removed, u.Name)
+			rep.Removed = append(rep.Removed, s.Unit)
 			continue
 		}
 		if errors.Is(err, platform.ErrBegun) { // a job has begun there meanwhile
 			continue
 		}
-		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
+		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", s.Unit, err))
 		if failures++; stopped(err) {
 			return false
 		}
@@ -76,17 +101,21 @@ func (f *fate) miss(u platform.Unit, now time.Time) {
 	f.missed++
 }
 
-// unreported reports whether it is certain that a unit has run for so long and has
-// never had a job. When it began is said by the clock of its node, which may be wrong,
-// so the time in which it was missed here counts as well. A unit that was not followed
-// all the time, such as one that ran before a restart, may have reported: the platform
-// must know that no job has begun there, and the collector must have had the time to
-// know it again.
-func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
+// unreported reports whether a unit has run for so long and has never reported, as far
+// as is known here. It is ended if it is certain that it has never had a job. When it
+// began is said by the clock of its node, which may be wrong, so the time in which it
+// was missed here counts as well. A unit that was not followed all the time, such as
+// one that ran before a restart, may have reported: the platform must know that no job
+// has begun there, and the collector must have had the time to know it again.
+func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) (Silent, bool) {
 	f := h.units[u.Name]
-	missed := after
-	if !f.followed {
-		missed = min(after, updates)
+	if after <= 0 || u.Leaving || !f.missing || f.reported || now.Sub(u.Began) <= after {
+		return Silent{}, false
 	}
-	return after > 0 && f.missing && f.missed >= missedOften && now.Sub(f.since) >= missed && now.Sub(u.Began) > after
+	s := Silent{Unit: u.Name, Began: u.Began, Missed: after}
+	if !f.followed && u.Use == platform.Unused {
+		s.Missed = min(after, updates)
+	}
+	s.Ends = f.missed >= missedOften && now.Sub(f.since) >= s.Missed
+	return s, true
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/platform/model"
@@ -182,4 +184,36 @@ func silentSite(t *testing.T) (s *site, silent string) {
 	s.pool.groups = nil
 	s.platform.Begin(made[0])
 	return s, made[0]
+}
+
+// A round that does nothing tells of the units that it would end, also if it is the
+// first one and knows nothing of them yet.
+func TestUnreportedInADryRun(t *testing.T) {
+	for _, use := range []platform.Use{platform.Unused, platform.UseUnknown, platform.Used} {
+		s, silent := silentSite(t)
+		s.platform.Mark(silent, use)
+		began := s.now
+		s.config.DryRun = true
+		s.restart(s.platform)
+		s.now = s.now.Add(29 * time.Minute)
+		if rep := s.run(); len(rep.Silent) != 0 {
+			t.Errorf("after 29 minutes there are %+v", rep.Silent)
+		}
+		s.now = s.now.Add(2 * time.Minute)
+		want := []Silent{{Unit: silent, Began: began, Missed: map[platform.Use]time.Duration{platform.Unused: updates, platform.UseUnknown: 30 * time.Minute}[use]}}
+		if use == platform.Used {
+			want = nil
+		}
+		if diff := cmp.Diff(want, s.run().Silent); diff != "" {
+			t.Errorf("use %d: -want +got\n%s", use, diff)
+		}
+		var rep Report
+		for range 10 {
+			s.now = s.now.Add(time.Minute)
+			rep = s.run()
+		}
+		if len(rep.Removed) != 0 || len(rep.Silent) > 0 && rep.Silent[0].Ends != (use == platform.Unused) {
+			t.Errorf("use %d: %v are ended, and %+v", use, rep.Removed, rep.Silent)
+		}
+	}
 }
