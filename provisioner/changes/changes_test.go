@@ -121,6 +121,36 @@ func TestEachThingOnce(t *testing.T) {
 	}
 }
 
+// That jobs take no pods of a template is said once, and when one is tried again.
+func TestUntaken(t *testing.T) {
+	h := listen(t)
+	h.round(report(0))
+	untaken := func(minute int) round.Report {
+		rep := report(minute)
+		rep.Untaken = []round.Untaken{{Left: 20, State: backoff.State{Reason: backoff.Untaken, Failures: 1, Until: at.Add(5 * time.Minute)}}}
+		return rep
+	}
+	takes := func(minute int) round.Report {
+		rep := report(minute)
+		rep.Untaken = []round.Untaken{{}}
+		return rep
+	}
+	for i, c := range []struct {
+		rep  round.Report
+		want []string
+	}{
+		{untaken(1), []string{"No pod of a template is made for a while template=plain reason=Untaken"}},
+		{untaken(2), nil},
+		{untaken(5), []string{"A pod of a template is tried again template=plain reason=Untaken"}},
+		{takes(6), []string{"Jobs take the pods of a template again template=plain"}},
+		{takes(7), nil},
+	} {
+		if diff := cmp.Diff(c.want, h.round(c.rep)); diff != "" {
+			t.Errorf("round %d: -want +got\n%s", i, diff)
+		}
+	}
+}
+
 // What slots have is said when it is new, and when it is as the template says again.
 func TestSizes(t *testing.T) {
 	h := listen(t)
