@@ -138,7 +138,7 @@ func (s service) provisioner(ctx context.Context, elect election, dry bool) (*ro
 		return nil, err
 	}
 	c := round.Config{
-		Prefix: s.set.Name, Templates: s.templates, Limits: s.set.Limits, Policy: s.set.Policy, Runtime: s.set.Runtime, ReportWithin: s.set.ReportWithin,
+		Prefix: s.set.Name, Templates: s.templates, Limits: s.set.Limits, Policy: s.set.Policy, Runtime: s.set.Runtime, ReportWithin: s.set.ReportWithin, BeginWithin: s.set.BeginWithin,
 		DryRun: dry, Now: time.Now, Suffix: suffix, Offline: s.offline(),
 	}
 	if s.set.Batch != nil {

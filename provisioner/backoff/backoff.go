@@ -30,6 +30,7 @@ const (
 	Unschedulable Reason = "Unschedulable" // no node has room for the pod
 	Denied        Reason = "Denied"        // the API server refused it: quota, LimitRange, admission
 	ImageFailed   Reason = "ImageFailed"   // the pilot's image cannot be pulled
+	Unstarted     Reason = "Unstarted"     // a node has the pod for long, and has not begun it
 	Failed        Reason = "Failed"        // the pod ended soon, without having reported
 	Unreported    Reason = "Unreported"    // the pod runs, and the collector does not know it
 	Untaken       Reason = "Untaken"       // its slots were free, and no idle job took one
@@ -45,6 +46,7 @@ var Horizons = map[Reason]Horizon{
 	Unschedulable: {First: time.Minute, Longest: 10 * time.Minute},
 	Denied:        {First: time.Minute, Longest: 15 * time.Minute},
 	ImageFailed:   {First: 5 * time.Minute, Longest: time.Hour},
+	Unstarted:     {First: 5 * time.Minute, Longest: time.Hour},
 	Failed:        {First: 2 * time.Minute, Longest: time.Hour},
 	Unreported:    {First: 5 * time.Minute, Longest: time.Hour},
 	Untaken:       {First: 5 * time.Minute, Longest: time.Hour},
@@ -77,7 +79,7 @@ type State struct {
 	Until time.Time
 	// Series has what is known of each reason: one that comes between does not make
 	// another one begin anew.
-	Series [reasons]Series
+	Series [len(reasons)]Series
 }
 
 // Series is the failures with one reason since a pod last reported.
@@ -86,14 +88,12 @@ type Series struct {
 	Until    time.Time
 }
 
-// reasons is how many there are.
-const reasons = 6
+// reasons are all reasons, each in its place in a State.
+var reasons = [...]Reason{Failed, Unschedulable, Denied, ImageFailed, Unreported, Untaken, Unstarted}
 
 // number is the place of a reason in a State. One that is not known is a failure like
 // others.
-func (r Reason) number() int {
-	return max(slices.Index([]Reason{Failed, Unschedulable, Denied, ImageFailed, Unreported, Untaken}, r), 0)
-}
+func (r Reason) number() int { return max(slices.Index(reasons[:], r), 0) }
 
 // Reported notes that a pod of the template has reported to the collector.
 func (s State) Reported(now time.Time) State { return State{LastReport: now} }

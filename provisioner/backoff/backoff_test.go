@@ -132,7 +132,7 @@ func TestEachReasonHasASeries(t *testing.T) {
 		}
 		seen[reason.number()] = reason
 	}
-	if len(seen) != reasons {
-		t.Errorf("%d series, and there are %d places", len(seen), reasons)
+	if len(seen) != len(reasons) {
+		t.Errorf("%d series, and there are %d places", len(seen), len(reasons))
 	}
 }

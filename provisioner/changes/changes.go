@@ -33,9 +33,11 @@ type Log struct {
 	log *slog.Logger
 	// told has, for each group and each set of causes, when it was said.
 	told map[string]map[string]time.Time
-	// states and errors are those said last, by template and source.
-	states map[string]string
-	errors map[round.Source]string
+	// states, takes and errors are those said last, by template and source.
+	states, takes map[string]string
+	errors        map[round.Source]string
+	// smaller has what was said last of shapes whose pods offer less than they should.
+	smaller map[string]string
 	// round is the summary said last.
 	round   string
 	roundAt time.Time
@@ -44,7 +46,7 @@ type Log struct {
 
 // New returns a log that has said nothing yet.
 func New(log *slog.Logger) *Log {
-	return &Log{log: log, told: map[string]map[string]time.Time{}, states: map[string]string{}, errors: map[round.Source]string{}}
+	return &Log{log: log, told: map[string]map[string]time.Time{}, states: map[string]string{}, takes: map[string]string{}, errors: map[round.Source]string{}, smaller: map[string]string{}}
 }
 
 // Round logs what is new in a round. templates are the names of those of its
@@ -56,7 +58,13 @@ func (l *Log) Round(rep round.Report, templates []string) {
 			l.template(templates[i], s, rep.At)
 		}
 	}
+	for i, u := range rep.Untaken {
+		if i < len(templates) {
+			l.untaken(templates[i], u, rep.At)
+		}
+	}
 	if !rep.Unknown {
+		l.sizes(rep)
 		l.groups(rep)
 		l.acts(rep)
 		l.offline(rep)
@@ -102,6 +110,46 @@ func (l *Log) template(name string, s backoff.State, now time.Time) {
 		l.log.Info("A pod of a template is tried again", "template", name, "reason", string(s.Reason), "failures", s.Failures)
 	case state == "works":
 		l.log.Info("A template works", "template", name)
+	}
+}
+
+// sizes says which pods offer less than their template says.
+func (l *Log) sizes(rep round.Report) {
+	now := map[string]string{}
+	for _, s := range rep.Smaller {
+		shape := rep.Shapes[s.Shape]
+		if now[shape] = s.Offers.String(); now[shape] != l.smaller[shape] {
+			l.log.Warn("The slots of pods have less than their template says, and jobs count on no more than they have", "shape", shape, "says", s.Says.String(), "has", s.Offers.String())
+		}
+	}
+	for shape := range l.smaller {
+		if now[shape] == "" {
+			l.log.Info("The slots of pods are taken to have what their template says", "shape", shape)
+		}
+	}
+	l.smaller = now
+}
+
+// untaken says that jobs take no pods of a template.
+func (l *Log) untaken(name string, u round.Untaken, now time.Time) {
+	s := u.State
+	state, waits := "", s.Failures > 0 && now.Before(s.Until)
+	switch {
+	case waits:
+		state = fmt.Sprintf("waits %d", s.Failures)
+	case s.Failures > 0:
+		state = "tries"
+	}
+	before := l.takes[name]
+	l.takes[name] = state
+	switch {
+	case state == before:
+	case waits:
+		l.log.Warn("No pod of a template is made for a while", "template", name, "reason", string(s.Reason), "pods", u.Left, "until", s.Until.UTC())
+	case state == "tries":
+		l.log.Info("A pod of a template is tried again", "template", name, "reason", string(s.Reason), "pods", u.Left)
+	default:
+		l.log.Info("Jobs take the pods of a template again", "template", name)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
+	"podstarter/provisioner/resources"
 	"podstarter/provisioner/round"
 )
 
@@ -117,6 +118,62 @@ func TestEachThingOnce(t *testing.T) {
 	well.Backoff = []backoff.State{{LastReport: at}}
 	if diff := cmp.Diff([]string{"A template works template=plain"}, h.round(well)); diff != "" {
 		t.Errorf("a template that works: -want +got\n%s", diff)
+	}
+}
+
+// That jobs take no pods of a template is said once, and when one is tried again.
+func TestUntaken(t *testing.T) {
+	h := listen(t)
+	h.round(report(0))
+	untaken := func(minute int) round.Report {
+		rep := report(minute)
+		rep.Untaken = []round.Untaken{{Left: 20, State: backoff.State{Reason: backoff.Untaken, Failures: 1, Until: at.Add(5 * time.Minute)}}}
+		return rep
+	}
+	takes := func(minute int) round.Report {
+		rep := report(minute)
+		rep.Untaken = []round.Untaken{{}}
+		return rep
+	}
+	for i, c := range []struct {
+		rep  round.Report
+		want []string
+	}{
+		{untaken(1), []string{"No pod of a template is made for a while template=plain reason=Untaken"}},
+		{untaken(2), nil},
+		{untaken(5), []string{"A pod of a template is tried again template=plain reason=Untaken"}},
+		{takes(6), []string{"Jobs take the pods of a template again template=plain"}},
+		{takes(7), nil},
+	} {
+		if diff := cmp.Diff(c.want, h.round(c.rep)); diff != "" {
+			t.Errorf("round %d: -want +got\n%s", i, diff)
+		}
+	}
+}
+
+// What slots have is said when it is new, and when it is as the template says again.
+func TestSizes(t *testing.T) {
+	h := listen(t)
+	h.round(report(0))
+	less := func(minute int, memory int64) round.Report {
+		rep := report(minute)
+		rep.Smaller = []round.Smaller{{Says: resources.Amount{CPUs: 1, Memory: 4096}, Offers: resources.Amount{CPUs: 1, Memory: memory}}}
+		return rep
+	}
+	const warning = "The slots of pods have less than their template says, and jobs count on no more than they have shape=plain/one"
+	for i, c := range []struct {
+		rep  round.Report
+		want []string
+	}{
+		{less(1, 4000), []string{warning}},
+		{less(2, 4000), nil},
+		{less(3, 3000), []string{warning}},
+		{report(4), []string{"The slots of pods are taken to have what their template says shape=plain/one"}},
+		{report(5), nil},
+	} {
+		if diff := cmp.Diff(c.want, h.round(c.rep)); diff != "" {
+			t.Errorf("round %d: -want +got\n%s", i, diff)
+		}
 	}
 }
 

@@ -187,6 +187,16 @@ func TestDecide(t *testing.T) {
 			outcomes: []Outcome{{Idle: 2, Coming: 1, Waiting: []Reason{{1, "1 pods of the shape small of plain wait for a node with room", NoNode}}}},
 		},
 		{
+			name: "a pod that its node does not begin closes no shape: another node may be better",
+			set: func(in *Input) {
+				in.demand(0, one, []int{small}, alice(1))
+				in.Templates[0].Allowance, in.Templates[0].AllowanceWhy = 1, "one is tried"
+				in.Pods = []Pod{{ID: "p", Shape: small, Phase: Pending, Stuck: true, Placed: true, Created: start.Add(-time.Hour), Free: one}}
+			},
+			create:   []Creation{{Shape: small, Count: 1, User: "alice"}},
+			outcomes: []Outcome{{Idle: 1, New: 1}},
+		},
+		{
 			name: "small jobs leave large pods on their way to the jobs that they were made for",
 			set: func(in *Input) {
 				in.demand(0, one, []int{large, small}, alice(2))

@@ -16,7 +16,7 @@ type gates struct {
 	template []int          // pods by template
 	arriving []int          // of those, not yet reported
 	trying   []int          // of those, not stuck
-	stuck    []int          // stuck pods by shape
+	stuck    []int          // pods by shape for which no node has room
 	users    map[string]int // made by this decision, by whose jobs need them
 	coming   []int          // pods on their way of which a group's job took the first part
 	// made counts pods that this decision makes, by group and template.
@@ -31,30 +31,32 @@ func newGates(in *Input) gates {
 		users: map[string]int{}, coming: make([]int, len(in.Groups)), made: map[[2]int]int{},
 	}
 	for _, p := range in.Pods {
-		g.count(p.Shape, p.Phase < Reported, p.Stuck)
+		g.count(p)
 	}
 	return g
 }
 
-func (g *gates) count(shape int, unready, stuck bool) {
+func (g *gates) count(p Pod) {
 	g.pods++
+	unready := p.Phase < Reported
 	if unready {
 		g.unready++
 	}
-	if shape < 0 {
+	if p.Shape < 0 {
 		return
 	}
-	g.shapes[shape]++
-	t := g.in.Shapes[shape].Template
+	g.shapes[p.Shape]++
+	t := g.in.Shapes[p.Shape].Template
 	g.template[t]++
 	if !unready {
 		return
 	}
 	g.arriving[t]++
-	if stuck {
-		g.stuck[shape]++
-	} else {
+	switch {
+	case !p.Stuck:
 		g.trying[t]++
+	case !p.Placed:
+		g.stuck[p.Shape]++
 	}
 }
 
@@ -63,7 +65,7 @@ func (g *gates) opened(group, shape int) {
 	g.round++
 	g.coming[group]++
 	g.made[[2]int{group, g.in.Shapes[shape].Template}]++
-	g.count(shape, true, false)
+	g.count(Pod{Shape: shape})
 }
 
 // user says why no pod is made for a user, or for nobody in particular, or nothing if

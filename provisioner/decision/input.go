@@ -132,9 +132,11 @@ type Pod struct {
 	ID    string
 	Shape int // index in Input.Shapes; -1 if that is no longer configured
 	Phase Phase
-	// Stuck: no node has room for it. Nobody knows when it will run, so that jobs
-	// count on it only if they can get no other pod.
-	Stuck   bool
+	// Stuck: no node has room for it, or its node does not begin it. Nobody knows when
+	// it will run, so that jobs count on it only if they can get no other pod.
+	Stuck bool
+	// Placed: it is stuck on a node, and one on another node may be better off.
+	Placed  bool
 	Created time.Time
 	// Free is what jobs have not claimed. For a pod that has not reported it is the
 	// size of its shape.

@@ -47,7 +47,7 @@ func random(r *rand.Rand) Input {
 	}
 	for p := range r.IntN(30) {
 		shape := r.IntN(len(in.Shapes)+1) - 1
-		pod := Pod{ID: fmt.Sprint("p", p), Shape: shape, Phase: Phase(r.IntN(4)), Stuck: r.IntN(4) == 0, Created: start.Add(-time.Duration(r.IntN(30)) * time.Minute)}
+		pod := Pod{ID: fmt.Sprint("p", p), Shape: shape, Phase: Phase(r.IntN(4)), Stuck: r.IntN(4) == 0, Placed: r.IntN(2) == 0, Created: start.Add(-time.Duration(r.IntN(30)) * time.Minute)}
 		if shape >= 0 {
 			pod.Free = in.Shapes[shape].Size
 			if pod.Phase == Reported && r.IntN(2) == 0 {

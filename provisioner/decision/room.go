@@ -27,7 +27,7 @@ type room struct {
 	time time.Duration
 	// group is the first group that took a part of it, or -1.
 	group int
-	// stuck rooms are those of pods for which no node has room.
+	// stuck rooms are those of pods that are stuck.
 	stuck bool
 }
 

@@ -20,7 +20,7 @@ func (t *Tally) Refuses(shape int) string {
 // Made counts a pod of a shape that is made now.
 func (t *Tally) Made(shape int) {
 	t.gates.round++
-	t.gates.count(shape, true, false)
+	t.gates.count(Pod{Shape: shape})
 }
 
 // Later is a copy for the next decision, which makes as many pods at a time again.

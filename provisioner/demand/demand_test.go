@@ -254,3 +254,29 @@ func TestManyAccountingGroups(t *testing.T) {
 		t.Errorf("%d groups", len(groups))
 	}
 }
+
+// Names are kept for each group and each pod, so they are bounded.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("x", maxName+1)
+	rows, err := Read(strings.NewReader(fmt.Sprintf(`Requirements = true
+User = "%[1]s"
+JobCount = 1
+
+Requirements = true
+User = "alice@x"
+AccountingGroup = "%[1]s"
+JobCount = 1
+
+Requirements = true
+User = "%[2]s"
+JobCount = 2
+JobIds = "1.0 ... %[1]s"
+
+`, long, long[1:])))
+	if len(rows) != 1 || rows[0].Jobs != 2 || rows[0].Owner != long[1:] || len(rows[0].IDs) > maxName {
+		t.Errorf("there are %+v", rows)
+	}
+	if err == nil || strings.Count(err.Error(), "has 513 bytes, and at most 512 are read") != 2 || len(err.Error()) > 1000 {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -19,6 +19,9 @@ const (
 	maxText  = 64 << 10 // one group
 	maxNodes = 20000
 	maxBad   = 10 // groups of which it is said why they cannot be read
+	// maxName bounds names of users, groups and jobs: they are kept for each group and
+	// each pod. Those of HTCondor are much shorter.
+	maxName = 512
 )
 
 // Row is one group of one schedd.
@@ -114,12 +117,22 @@ func summary(bad *multierror.Error, wrong int) error {
 	return bad.ErrorOrNil()
 }
 
-// text returns an attribute as it was sent, or nothing.
+// text returns an attribute as it was sent, or its beginning.
 func text(ad *classads.Ad, name string) string {
 	if e, ok := ad.Lookup(name); ok {
-		return e.OldString()
+		s := e.OldString()
+		return strings.ToValidUTF8(s[:min(len(s), 100)], "")
 	}
 	return "it has none"
+}
+
+// nameOf returns an attribute that is a name, or nothing.
+func nameOf(ad *classads.Ad, attribute string) (string, error) {
+	name := ad.StringOr(attribute, "")
+	if len(name) > maxName {
+		return "", fmt.Errorf("its %s has %d bytes, and at most %d are read", attribute, len(name), maxName)
+	}
+	return name, nil
 }
 
 func newRow(ad *classads.Ad) (Row, error) {
@@ -127,8 +140,16 @@ func newRow(ad *classads.Ad) (Row, error) {
 	if err != nil || jobs < 0 || jobs > 1<<40 {
 		return Row{}, fmt.Errorf("its JobCount is no number of jobs: %s", text(ad, "JobCount"))
 	}
-	row := Row{Ad: ad, Jobs: int(jobs), IDs: ad.StringOr("JobIds", "")}
-	row.User, row.Owner = submitter(ad), ad.StringOr("User", "")
+	row := Row{Ad: ad, Jobs: int(jobs)}
+	if row.IDs, err = nameOf(ad, "JobIds"); err != nil {
+		row.IDs = "" // they are for people
+	}
+	if row.Owner, err = nameOf(ad, "User"); err != nil {
+		return Row{}, err
+	}
+	if row.User, err = submitter(ad, row.Owner); err != nil {
+		return Row{}, err
+	}
 	for _, name := range []string{"Id", "JobCount", "JobIds", "JobStatus", "AccountingGroup", "User"} {
 		if name == "User" && ad.Has("Owner") {
 			continue // something refers to the owner: users differ in what they match
@@ -141,15 +162,15 @@ func newRow(ad *classads.Ad) (Row, error) {
 // submitter returns whom the accountant charges: the accounting group, if the job
 // has one, in the pool's domain (HTCondor src/condor_schedd.V6/schedd.cpp:
 // the submitter of a job).
-func submitter(ad *classads.Ad) string {
-	user, group := ad.StringOr("User", ""), ad.StringOr("AccountingGroup", "")
+func submitter(ad *classads.Ad, user string) (string, error) {
+	group, err := nameOf(ad, "AccountingGroup")
 	if group == "" {
-		return user
+		return user, err
 	}
 	if at := strings.LastIndexByte(user, '@'); at >= 0 && !strings.Contains(group, "@") {
 		group += user[at:]
 	}
-	return group
+	return group, nil
 }
 
 // errHuge is returned for a group of which the text is too long.

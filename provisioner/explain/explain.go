@@ -4,9 +4,11 @@ package explain
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 
 	"podstarter/provisioner/decision"
@@ -33,6 +35,9 @@ func Round(w io.Writer, rep round.Report) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if err := smaller(w, rep); err != nil {
+		return err
+	}
 	for i, o := range rep.Output.Groups {
 		for _, r := range o.Waiting {
 			if _, err := fmt.Fprintf(w, "%s: %d jobs wait: %s\n", rep.Groups[i].ID, r.Jobs, clean(r.Why)); err != nil {
@@ -47,6 +52,35 @@ func Round(w io.Writer, rep round.Report) error {
 	}
 	for _, d := range rep.Output.Withdraw {
 		if _, err := fmt.Fprintf(w, "withdraw %s: %s\n", clean(rep.Input.Pods[d.Pod].ID), clean(d.Why)); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(rep.Output.Memory.Surplus)) {
+		if _, err := fmt.Fprintf(w, "withdraw %s once no idle job has needed it for %s\n", clean(name), rep.Input.Policy.Settle); err != nil {
+			return err
+		}
+	}
+	return silent(w, rep)
+}
+
+// silent writes which units are ended because they have never reported.
+func silent(w io.Writer, rep round.Report) error {
+	for _, s := range rep.Silent {
+		text := fmt.Sprintf("end %s: it has run since %s and has never reported to the collector", clean(s.Unit), s.Began.UTC().Format(time.RFC3339))
+		if !s.Ends {
+			text = fmt.Sprintf("end %s once the collector has not known it for %s: it has run since %s; a provisioner that did not follow it keeps it unless it is certain that no job has begun there", clean(s.Unit), s.Missed, s.Began.UTC().Format(time.RFC3339))
+		}
+		if _, err := fmt.Fprintln(w, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// smaller writes which pods offer less than their template says.
+func smaller(w io.Writer, rep round.Report) error {
+	for _, s := range rep.Smaller {
+		if _, err := fmt.Fprintf(w, "the slots of %s have %s, and the template says %s\n", rep.Shapes[s.Shape], s.Offers, s.Says); err != nil {
 			return err
 		}
 	}

@@ -33,13 +33,19 @@ func report() round.Report {
 			{{Matches: true, Request: resources.Amount{CPUs: 1, Memory: 10, Disk: 5}}, {Why: "the job's Requirements do not hold for the slot"}},
 			{{Why: "no"}, {Why: "no"}},
 		},
-		Input: decision.Input{Pods: []decision.Pod{{ID: "site-plain-1"}}},
+		Smaller: []round.Smaller{{Shape: 1, Says: resources.Amount{CPUs: 1, Memory: 4096, GPUs: 1}, Offers: resources.Amount{CPUs: 1, Memory: 4000, GPUs: 1}}},
+		Input:   decision.Input{Pods: []decision.Pod{{ID: "site-plain-1"}}, Policy: decision.Policy{Settle: 3 * time.Minute}},
+		Silent: []round.Silent{
+			{Unit: "site-plain-2", Began: time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC), Ends: true},
+			{Unit: "site-plain-3", Began: time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC), Missed: time.Hour},
+		},
 		Output: decision.Output{
 			Groups: []decision.Outcome{
 				{Idle: 4, Free: 1, New: 2, Waiting: []decision.Reason{{Jobs: 1, Why: "the limit of 2 pods is reached"}}},
 				{Idle: 2, Waiting: []decision.Reason{{Jobs: 2, Why: "no template has slots that match"}}},
 			},
 			Create:   []decision.Creation{{Shape: 0, Count: 2, User: hostile}},
+			Memory:   decision.Memory{Surplus: map[string]time.Time{"site-plain-9": {}, "site-plain-8": {}}},
 			Withdraw: []decision.Withdrawal{{Pod: 0, Why: "no idle job has needed it for 3m0s"}},
 		},
 	}
@@ -53,10 +59,15 @@ func TestRound(t *testing.T) {
 	want := `GROUP  IDLE  FREE  SOON  COMING  NEW  WAITING  USERS
 aaaa   4     1     0     0       2    1        alice@x ` + harmless + `
 bbbb   2     0     0     0       0    2        bob@x
+the slots of gpu/one have 1 CPUs, 4000 MiB memory, 0 KiB disk, 1 GPUs, and the template says 1 CPUs, 4096 MiB memory, 0 KiB disk, 1 GPUs
 aaaa: 1 jobs wait: the limit of 2 pods is reached
 bbbb: 2 jobs wait: no template has slots that match
 make 2 of plain/one for ` + harmless + `
 withdraw site-plain-1: no idle job has needed it for 3m0s
+withdraw site-plain-8 once no idle job has needed it for 3m0s
+withdraw site-plain-9 once no idle job has needed it for 3m0s
+end site-plain-2: it has run since 2026-11-02T08:00:00Z and has never reported to the collector
+end site-plain-3 once the collector has not known it for 1h0m0s: it has run since 2026-11-02T09:00:00Z; a provisioner that did not follow it keeps it unless it is certain that no job has begun there
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("-want +got\n%s", diff)

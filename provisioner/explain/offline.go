@@ -27,6 +27,9 @@ func offlineRound(w io.Writer, rep round.Report) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if err := smaller(w, rep); err != nil {
+		return err
+	}
 	for _, o := range out.Create {
 		if _, err := fmt.Fprintf(w, "make %s of %s for a match\n", clean(o.Unit), rep.Shapes[o.Shape]); err != nil {
 			return err
@@ -42,5 +45,5 @@ func offlineRound(w io.Writer, rep round.Report) error {
 			return err
 		}
 	}
-	return nil
+	return silent(w, rep)
 }

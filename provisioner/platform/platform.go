@@ -32,7 +32,9 @@ type Platform interface {
 
 // Ender is a platform that can end units which run.
 type Ender interface {
-	// End removes a unit, also one that runs. For one that is gone it returns nil.
+	// End removes a unit in which no job has begun, also one that runs. If a job has
+	// begun there, as far as the platform can tell, it does nothing and returns
+	// ErrBegun; for a unit that is gone it returns nil.
 	End(ctx context.Context, name string) error
 }
 
@@ -69,6 +71,21 @@ const (
 	Ended
 )
 
+// Use is what a platform can tell of the jobs of a unit, without asking a pool.
+type Use int
+
+// The uses.
+const (
+	UseUnknown Use = iota
+	Unused         // no job has begun in it
+	Used           // a job has begun in it at some time
+)
+
+// DefaultBeginWithin is how long a pod on a node may take to begin. The kubelet has no
+// limit for pulling an image, which the container runtime ends only if nothing comes
+// (containerd: image_pull_progress_timeout, 5 minutes): 20 GB take half an hour.
+const DefaultBeginWithin = 30 * time.Minute
+
 // Unit is a unit that is there.
 type Unit struct {
 	Spec
@@ -76,8 +93,12 @@ type Unit struct {
 	Hosts   []string
 	Phase   Phase
 	Created time.Time
+	// Placed is when a pending unit got a node, on which it may begin at once; zero if
+	// it has none, or that is not known.
+	Placed time.Time
 	// Began and Ended are zero for what has not happened.
 	Began, Ended time.Time
+	Use          Use
 	// Leaving: it is being deleted, and takes no more jobs.
 	Leaving bool
 	// Trouble says why a pending unit does not begin, or an ended one came to

@@ -31,6 +31,7 @@ const (
 	maxUsers   = 100_000
 	maxBytes   = 64 << 20
 	maxText    = 64 << 10
+	maxName    = 1024 // of a submitter: an accounting group and a domain
 	// atOnce is how many schedds are asked at the same time.
 	atOnce = 8
 )
@@ -224,7 +225,11 @@ func (p *Pool) Users(ctx context.Context) (map[string]decision.User, error) {
 		if len(users) == maxUsers {
 			return fmt.Errorf("there are more than %d submitters", maxUsers)
 		}
-		users[ad.StringOr("Name", "")] = decision.User{Priority: ad.RealOr("Priority", 0), Usage: ad.RealOr("WeightedResourcesUsed", 0)}
+		name := ad.StringOr("Name", "")
+		if len(name) > maxName {
+			return nil // no group of jobs has such a submitter
+		}
+		users[name] = decision.User{Priority: ad.RealOr("Priority", 0), Usage: ad.RealOr("WeightedResourcesUsed", 0)}
 		return nil
 	})
 	return users, err

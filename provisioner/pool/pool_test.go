@@ -239,3 +239,12 @@ func TestErrorsOfSchedds(t *testing.T) {
 		}
 	}
 }
+
+// Names of submitters are kept, so they are bounded.
+func TestLongNamesOfSubmitters(t *testing.T) {
+	tools(t, map[string]string{"condor_status": fmt.Sprintf("printf 'Name = \"%s\"\\nPriority = 1.0\\n\\nName = \"alice@x\"\\nPriority = 2.0\\n\\n'\n", strings.Repeat("x", 1025))})
+	users, err := (&Pool{Prefix: "site"}).Users(t.Context())
+	if err != nil || len(users) != 1 || users["alice@x"].Priority != 2 {
+		t.Errorf("the submitters are %+v, %v", users, err)
+	}
+}

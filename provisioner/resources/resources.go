@@ -45,6 +45,15 @@ func (a Amount) Least(b Amount) Amount {
 	return of(x)
 }
 
+// Most returns the larger of both, part by part.
+func (a Amount) Most(b Amount) Amount {
+	x, y := a.fields(), b.fields()
+	for i := range x {
+		x[i] = max(x[i], y[i])
+	}
+	return of(x)
+}
+
 // Fits reports whether a has room for b.
 func (a Amount) Fits(b Amount) bool {
 	x, y := a.fields(), b.fields()

@@ -18,6 +18,9 @@ func TestAmount(t *testing.T) {
 	if diff := cmp.Diff(pod, pod.Minus(job).Plus(job)); diff != "" {
 		t.Errorf("Plus: -want +got\n%s", diff)
 	}
+	if diff := cmp.Diff(Amount{CPUs: 8, Memory: 16384, Disk: 1 << 20, GPUs: 2}, pod.Most(Amount{CPUs: 1, GPUs: 2})); diff != "" {
+		t.Errorf("Most: -want +got\n%s", diff)
+	}
 	for _, c := range []struct {
 		name  string
 		room  Amount

@@ -134,7 +134,12 @@ func (r *Round) offer() []match.Slot {
 		}
 		if seen != nil {
 			all[i].ID += "#" + seen.Shape + "#" + seen.Digest
-			all[i].Ad = r.config.Templates[s.template].Slot(s.Shape, seen)
+		}
+		if s.promise != s.Shape {
+			all[i].ID += "#" + s.promise.Pod.String()
+		}
+		if all[i].ID != s.slot.ID {
+			all[i].Ad = r.config.Templates[s.template].Slot(s.promise, seen)
 		}
 	}
 	return all

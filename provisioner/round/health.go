@@ -2,6 +2,7 @@ package round
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -32,10 +33,15 @@ func stuck(u platform.Unit, now time.Time) bool {
 	return waits(u) && now.Sub(u.Created) >= stuckAfter
 }
 
+// hangs reports whether a unit has had a node for so long, and has not begun.
+func hangs(u platform.Unit, within time.Duration, now time.Time) bool {
+	return u.Phase == platform.Pending && !u.Placed.IsZero() && now.Sub(u.Placed) > within
+}
+
 // health follows what becomes of units, and keeps the back-off of each template and
 // shape.
 type health struct {
-	within time.Duration
+	within, begins time.Duration // for reporting, and for beginning on a node
 	// templates has those of the configuration, and no other one.
 	templates map[string]backoff.State
 	shapes    map[string]backoff.State // those that the platform refused
@@ -44,13 +50,14 @@ type health struct {
 
 // fate is what is known of one unit.
 type fate struct {
-	reported bool // its startd has reported at some time
+	reported bool // its startd has reported at some time, or a job has begun in it
 	missing  bool // it should have reported, or does so no longer
+	hangs    bool // it has a node, and should have begun
 	// followed: it was seen in each round since it can have reported for the first
 	// time, so that it is certain whether it ever has.
 	followed bool
-	// missed is in how many rounds in a row it ran and was followed, and had not
-	// reported; since is the first of them.
+	// missed is in how many rounds in a row it ran and had not reported, which was
+	// certain; since is the first of them.
 	missed int
 	since  time.Time
 	// slots are those that the collector knew last, and seen is when that was.
@@ -60,8 +67,8 @@ type fate struct {
 	counted backoff.Reason
 }
 
-func newHealth(within time.Duration, templates []template.Template) *health {
-	h := &health{within: within, templates: map[string]backoff.State{}, shapes: map[string]backoff.State{}, units: map[string]fate{}}
+func newHealth(within, begins time.Duration, templates []template.Template) *health {
+	h := &health{within: within, begins: begins, templates: map[string]backoff.State{}, shapes: map[string]backoff.State{}, units: map[string]fate{}}
 	for _, t := range templates {
 		h.templates[t.Name] = backoff.State{}
 	}
@@ -102,15 +109,21 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		if f.seen.After(now) { // the clock was set back
 			f.seen = now
 		}
-		if reported && !f.reported {
+		// One in which a job has begun has reported, though perhaps to nobody who is here.
+		if (reported || u.Use == platform.Used) && !f.reported {
 			f.reported = true
-			h.change(u.Template, func(s backoff.State) backoff.State { return s.Reported(now) })
+			h.change(u.Template, func(s backoff.State) backoff.State { return s.Reported(when(u, now)) })
 		}
-		f.missing = u.Phase == platform.Running && !reported && (f.reported && now.Sub(f.seen) > updates || !f.reported && !u.Began.IsZero() && now.Sub(u.Began) > h.within)
+		f.missing = u.Phase == platform.Running && !reported && f.late(u, h.within, now)
+		f.hangs = hangs(u, h.begins, now)
 		f.miss(u, now)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
 			f.counted = trouble
-			failed = append(failed, Failure{Unit: u.Name, Template: u.Template, Reason: trouble, Detail: u.Detail})
+			detail := u.Detail
+			if trouble == backoff.Unstarted {
+				detail = fmt.Sprintf("a node has had it since %s, and it has not begun", u.Placed.UTC().Format(time.RFC3339))
+			}
+			failed = append(failed, Failure{Unit: u.Name, Template: u.Template, Reason: trouble, Detail: detail})
 			h.change(u.Template, func(s backoff.State) backoff.State { return s.Failed(trouble, when(u, now)) })
 		}
 		h.units[u.Name] = f
@@ -121,6 +134,14 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		}
 	}
 	return failed
+}
+
+// late reports whether a unit that the collector does not know should be known there.
+func (f fate) late(u platform.Unit, within time.Duration, now time.Time) bool {
+	if f.seen.IsZero() {
+		return !u.Began.IsZero() && now.Sub(u.Began) > within
+	}
+	return now.Sub(f.seen) > updates
 }
 
 // when is when the trouble of a unit came.
@@ -140,6 +161,8 @@ func (f fate) trouble(u platform.Unit, now time.Time) backoff.Reason {
 		return ""
 	case u.Trouble != "":
 		return u.Trouble
+	case f.hangs:
+		return backoff.Unstarted
 	case f.missing:
 		return backoff.Unreported
 	}

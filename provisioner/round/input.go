@@ -26,7 +26,7 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		in.Templates = append(in.Templates, d)
 	}
 	for _, s := range r.shapes {
-		in.Shapes = append(in.Shapes, decision.Shape{Template: s.template, Name: s.Name, Size: s.Pod, MaxPods: s.MaxPods, Lifetime: s.Lifetime, Closed: r.closed(s, rep.At)})
+		in.Shapes = append(in.Shapes, decision.Shape{Template: s.template, Name: s.Name, Size: s.promise.Pod, MaxPods: s.MaxPods, Lifetime: s.Lifetime, Closed: r.closed(s, rep.At)})
 	}
 	for name, u := range s.users {
 		in.Users[name] = u
@@ -43,7 +43,7 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		for i, m := range row {
 			if m.Matches {
 				s := r.shapes[i]
-				request := r.config.Templates[s.template].Request(s.Shape, m.Request)
+				request := r.config.Templates[s.template].Request(s.promise, m.Request)
 				fit := decision.Fit{Shape: i, Request: request, Rank: m.Rank}
 				if most, why := r.takers.group(rep.Groups[g].ID, r.config.Templates[s.template].Name, rep.At); most >= 0 {
 					fit.Bounded, fit.Most, fit.Why = true, most, why
@@ -81,8 +81,11 @@ func (r *Round) closed(s shape, now time.Time) string {
 // pod says what a unit has for jobs.
 func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time) decision.Pod {
 	p := decision.Pod{ID: u.Name, Shape: r.find(u), Created: u.Created, Stuck: stuck(u, now)}
+	if hangs(u, r.health.begins, now) {
+		p.Stuck, p.Placed = true, true
+	}
 	if p.Shape >= 0 {
-		p.Free = r.shapes[p.Shape].Pod
+		p.Free = r.shapes[p.Shape].promise.Pod
 	}
 	if p.Shape >= 0 && r.shapes[p.Shape].Lifetime > 0 && !u.Began.IsZero() {
 		p.Until = u.Began.Add(r.shapes[p.Shape].Lifetime)

@@ -72,7 +72,7 @@ func (usersOf) Users(context.Context) (map[string]decision.User, error) {
 // keep a template or a shape closed.
 func TestHealth(t *testing.T) {
 	now := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
-	h := newHealth(time.Minute, []template.Template{{Name: "plain"}})
+	h := newHealth(time.Minute, time.Hour, []template.Template{{Name: "plain"}})
 	failed := platform.Unit{Spec: platform.Spec{Name: "a", Template: "plain"}, Phase: platform.Ended, Ended: now.Add(-3 * time.Hour), Trouble: "Failed"}
 	h.look([]platform.Unit{failed}, nil, now)
 	// It failed three hours ago: the wait is over.

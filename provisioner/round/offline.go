@@ -67,10 +67,12 @@ func (r *Round) runOffline(ctx context.Context, rep *Report) {
 		r.health.blind()
 		return
 	}
-	if r.learnAds(ctx, s, rep) {
+	if learnt := r.learnAds(ctx, s, rep); r.measure(s, rep.At) || learnt {
 		r.offers = r.offer()
 	}
+	rep.Smaller = r.smaller()
 	rep.Failed = r.follow(s, rep.At)
+	rep.Silent = r.silent(rep)
 	if slices.ContainsFunc(offers, func(o advert.Offer) bool { return !o.Matched.IsZero() }) {
 		s.groups = []demand.Group{{ID: wanting}}
 	}
@@ -229,7 +231,7 @@ func (r *Round) publish(ctx context.Context, rep *Report, offers []advert.Offer,
 		s := r.shapes[o.Shape]
 		rank := map[offline.Role]advert.Rank{offline.Coming: advert.First, offline.Spare: advert.Second, offline.Stuck: advert.Third}[role]
 		list = append(list, advert.Ads(advert.Form{
-			Unit: o.Unit, Template: r.config.Templates[s.template], Shape: s.Shape, Slot: r.offers[o.Shape].Ad,
+			Unit: o.Unit, Template: r.config.Templates[s.template], Shape: s.promise, Slot: r.offers[o.Shape].Ad,
 			Rank: rank, Matched: o.Matched, Lifetime: r.config.Offline.Lifetime,
 		})...)
 		r.market.sent[o.Unit] = sent{role: role, at: rep.At}

@@ -10,11 +10,9 @@ import (
 	"github.com/hashicorp/go-multierror"
 
 	"podstarter/classads"
-	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/match"
-	"podstarter/provisioner/offline"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/runtimes"
 	"podstarter/provisioner/supply"
@@ -48,6 +46,9 @@ type Config struct {
 	Runtime *classads.Expr
 	// ReportWithin is how long a unit that runs may take to report.
 	ReportWithin time.Duration
+	// BeginWithin is how long a unit that has a node may take to begin; 0 is
+	// platform.DefaultBeginWithin.
+	BeginWithin time.Duration
 	// DryRun: nothing is made or withdrawn.
 	DryRun bool
 	// CallTime is how long a call of the platform may take that makes or withdraws a
@@ -87,13 +88,16 @@ type Round struct {
 	market   stall
 	offers   []match.Slot // what new pods would have, by shape
 	shapes   []shape
+	sizes    []sizes // by shape
 }
 
 // shape is a shape with its template.
 type shape struct {
 	template int
 	template.Shape
-	slot match.Slot
+	// promise is the shape as pods of it turned out to be.
+	promise template.Shape
+	slot    match.Slot
 }
 
 // New returns a provisioner that knows nothing yet.
@@ -101,81 +105,18 @@ func New(c Config, pool Pool, p platform.Platform) *Round {
 	if c.CallTime == 0 {
 		c.CallTime = DefaultCallTime
 	}
-	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.Templates), market: stall{sent: map[string]sent{}}}
+	if c.BeginWithin == 0 {
+		c.BeginWithin = platform.DefaultBeginWithin
+	}
+	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.BeginWithin, c.Templates), takers: newTakers(c.Templates), market: stall{sent: map[string]sent{}}}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
-			r.shapes = append(r.shapes, shape{template: i, Shape: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})
+			r.shapes = append(r.shapes, shape{template: i, Shape: s, promise: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})
 		}
 	}
+	r.sizes = make([]sizes, len(r.shapes))
 	r.offers = r.offer()
 	return r
-}
-
-// Report is what a round saw, decided and did.
-type Report struct {
-	At     time.Time
-	Groups []demand.Group
-	// Matches has, for each group, what is known of each shape.
-	Matches [][]match.Result
-	Shapes  []string // template/shape
-	Units   []platform.Unit
-	Input   decision.Input
-	Output  decision.Output
-	// Offline is the decision where units are made for matches of offline ads, and
-	// Published how many of those were sent.
-	Offline   *offline.Output
-	Published int
-	// Made and Withdrawn are the units that were made and withdrawn.
-	Made, Withdrawn []string
-	// Removed are units that ran and were ended, since they have never reported.
-	Removed []string
-	// Failed are the units of which this round learnt that they came to nothing.
-	Failed []Failure
-	// Backoff has the state of each template, in the order of the configuration.
-	Backoff []backoff.State
-	// Problems are what went wrong, and Err is all of it; the round did what was
-	// possible all the same.
-	Problems []Problem
-	Err      error
-	// Unknown: what is there was not known, so that nothing was decided.
-	Unknown bool
-	Took    time.Duration
-}
-
-// Failure is a unit that came to nothing.
-type Failure struct {
-	Unit, Template string
-	Reason         backoff.Reason
-	Detail         string // the platform's words
-}
-
-// Source is where something went wrong.
-type Source string
-
-// The sources.
-const (
-	Schedds     Source = "schedds"
-	Collector   Source = "collector"
-	Accountant  Source = "accountant"
-	Platform    Source = "platform" // listing units
-	Making      Source = "making"
-	Withdrawing Source = "withdrawing"
-)
-
-// Sources are all sources.
-var Sources = []Source{Schedds, Collector, Accountant, Platform, Making, Withdrawing}
-
-// Problem is what went wrong at one place.
-type Problem struct {
-	Source Source
-	Err    error
-}
-
-// note adds a problem, if there is one.
-func (rep *Report) note(source Source, err error) {
-	if err != nil {
-		rep.Problems = append(rep.Problems, Problem{source, err})
-	}
 }
 
 // Run does one round.
@@ -191,6 +132,7 @@ func (r *Round) Run(ctx context.Context) Report {
 	for _, t := range r.config.Templates {
 		rep.Backoff = append(rep.Backoff, r.health.state(t.Name, rep.At))
 	}
+	rep.Untaken = r.takers.untaken(r.config.Templates)
 	rep.Took = time.Since(begin)
 	return rep
 }
@@ -217,7 +159,12 @@ func (r *Round) run(ctx context.Context, rep *Report) {
 		r.health.blind()
 		return
 	}
+	if r.measure(seen, rep.At) {
+		r.offers = r.offer()
+	}
+	rep.Smaller = r.smaller()
 	rep.Failed = r.follow(seen, rep.At)
+	rep.Silent = r.silent(rep)
 	r.takers.look(seen.units, seen.slots, seen.groups, rep.At)
 	r.learn(seen, rep.At)
 	rep.Matches = r.match(seen.groups)

@@ -9,6 +9,7 @@ import (
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/supply"
+	"podstarter/provisioner/template"
 )
 
 // A job and a slot that match by what is known here may not match in the pool: a
@@ -35,8 +36,16 @@ type pair struct{ group, template string }
 // takers follows whether the jobs take the pods that are made for them.
 type takers struct {
 	pairs map[pair]*trials
-	rows  map[string]*row // by template
+	rows  map[string]*row // by template; those of the configuration, and no other one
 	units map[string]*offer
+}
+
+func newTakers(templates []template.Template) takers {
+	k := takers{pairs: map[pair]*trials{}, rows: map[string]*row{}, units: map[string]*offer{}}
+	for _, t := range templates {
+		k.rows[t.Name] = &row{}
+	}
+	return k
 }
 
 // trials is what became of the pods that were made for a pair.
@@ -63,9 +72,6 @@ type offer struct {
 
 // look notes what has become of the units since the last time.
 func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, groups []demand.Group, now time.Time) {
-	if k.pairs == nil {
-		k.pairs, k.rows, k.units = map[pair]*trials{}, map[string]*row{}, map[string]*offer{}
-	}
 	idle := map[string]bool{}
 	for _, g := range groups {
 		idle[g.ID] = true
@@ -78,7 +84,7 @@ func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, group
 	}
 	there := map[string]bool{}
 	for _, u := range units {
-		if u.Phase == platform.Ended {
+		if u.Phase == platform.Ended || k.rows[u.Template] == nil {
 			continue
 		}
 		there[u.Name] = true
@@ -114,10 +120,6 @@ func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, group
 // for which it was made are idle.
 func (k *takers) follow(o *offer, waits bool, now time.Time) {
 	r := k.rows[o.template]
-	if r == nil {
-		r = &row{}
-		k.rows[o.template] = r
-	}
 	t := k.pairs[o.pair]
 	if t == nil && len(k.pairs) < mostPairs {
 		t = &trials{}
@@ -164,10 +166,9 @@ func (k *takers) leave(o *offer, now time.Time) {
 	if t := k.pairs[o.pair]; t != nil {
 		t.state = t.state.Failed(backoff.Untaken, now)
 	}
-	if r := k.rows[o.template]; r != nil {
-		if r.left++; r.left >= inARow {
-			r.state = r.state.Failed(backoff.Untaken, now)
-		}
+	r := k.rows[o.template]
+	if r.left++; r.left >= inARow {
+		r.state = r.state.Failed(backoff.Untaken, now)
 	}
 }
 
@@ -196,14 +197,36 @@ func (k *takers) group(group, template string, now time.Time) (most int, why str
 // way.
 func (k *takers) template(name string, now time.Time) (most int, why string) {
 	r := k.rows[name]
-	if r == nil || r.state.Failures == 0 {
+	if r.state.Failures == 0 {
 		return -1, ""
 	}
 	r.state = r.state.Settled(now)
 	n, _ := r.state.Allowance(now)
-	why = fmt.Sprintf("the last %d pods came and no job took one", r.left)
-	if n == 0 {
-		why += "; the next one is tried at " + r.state.Until.UTC().Format(time.TimeOnly)
+	return max(n-r.open, 0), Untaken{r.left, r.state}.Words(now)
+}
+
+// Untaken is how many pods of a template no job has taken, one after another, and how
+// long it waits because of that.
+type Untaken struct {
+	Left  int
+	State backoff.State
+}
+
+// Words says why no further pod is made.
+func (u Untaken) Words(now time.Time) string {
+	text := fmt.Sprintf("the last %d pods came and no job took one", u.Left)
+	if n, _ := u.State.Allowance(now); n == 0 {
+		text += "; the next one is tried at " + u.State.Until.UTC().Format(time.TimeOnly)
 	}
-	return max(n-r.open, 0), why
+	return text
+}
+
+// untaken returns that of each template, in their order.
+func (k *takers) untaken(templates []template.Template) []Untaken {
+	all := make([]Untaken, len(templates))
+	for i, t := range templates {
+		r := k.rows[t.Name]
+		all[i] = Untaken{r.left, r.state}
+	}
+	return all
 }

@@ -2,6 +2,7 @@ package round
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -16,6 +17,34 @@ func (r *Round) follow(s sight, now time.Time) []Failure {
 	return r.health.look(s.units, s.slots, now)
 }
 
+// Silent is a unit that has run for long and has never reported.
+type Silent struct {
+	Unit  string
+	Began time.Time
+	// Ends: it is ended now. If not, it is ended once the collector has not known it for
+	// the time Missed.
+	Ends   bool
+	Missed time.Duration
+}
+
+// silent returns the units that have run for long and have never reported, as far as
+// they can be ended.
+func (r *Round) silent(rep *Report) (all []Silent) {
+	if _, can := r.platform.(platform.Ender); !can {
+		return nil
+	}
+	after := map[string]time.Duration{}
+	for _, t := range r.config.Templates {
+		after[t.Name] = t.EndUnreported
+	}
+	for _, u := range rep.Units {
+		if s, is := r.health.unreported(u, after[u.Template], rep.At); is {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
 // endUnreported ends units that run and have never reported. It reports whether the
 // round may go on.
 func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
@@ -23,23 +52,23 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 	if !can {
 		return true
 	}
-	after, failures := map[string]time.Duration{}, 0
-	for _, t := range r.config.Templates {
-		after[t.Name] = t.EndUnreported
-	}
-	for _, u := range rep.Units {
+	failures := 0
+	for _, s := range rep.Silent {
 		if failures == maxFailures {
 			break
 		}
-		if !r.health.unreported(u, after[u.Template], rep.At) {
+		if !s.Ends {
 			continue
 		}
-		err := r.call(ctx, func(ctx context.Context) error { return e.End(ctx, u.Name) })
+		err := r.call(ctx, func(ctx context.Context) error { return e.End(ctx, s.Unit) })
 		if err == nil {
-			rep.Removed = append(rep.Removed, u.Name)
+			rep.Removed = append(rep.Removed, s.Unit)
 			continue
 		}
-		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", u.Name, err))
+		if errors.Is(err, platform.ErrBegun) { // a job has begun there meanwhile
+			continue
+		}
+		rep.note(Withdrawing, fmt.Errorf("ending %s, which has never reported to the collector: %w", s.Unit, err))
 		if failures++; stopped(err) {
 			return false
 		}
@@ -51,7 +80,7 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 // meanwhile, and be known no longer.
 func (h *health) blind() {
 	for name, f := range h.units {
-		f.followed = false
+		f.followed, f.missed = false, 0
 		h.units[name] = f
 	}
 }
@@ -63,7 +92,7 @@ const missedOften = 3
 // miss notes whether a unit is silent in this round.
 func (f *fate) miss(u platform.Unit, now time.Time) {
 	switch {
-	case u.Phase != platform.Running || u.Leaving || f.reported || !f.followed:
+	case u.Phase != platform.Running || u.Leaving || f.reported || !f.followed && u.Use != platform.Unused:
 		f.missed, f.since = 0, time.Time{}
 		return
 	case f.missed == 0 || f.since.After(now):
@@ -72,12 +101,21 @@ func (f *fate) miss(u platform.Unit, now time.Time) {
 	f.missed++
 }
 
-// unreported reports whether it is certain that a unit has run for so long and has
-// never reported, and so has never had a job. When it began is said by the clock of
-// its node, which may be wrong, so the time in which it was missed here counts as
-// well. After a restart nothing is certain of units which ran before: their collector
-// may be away while their jobs run.
-func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) bool {
+// unreported reports whether a unit has run for so long and has never reported, as far
+// as is known here. It is ended if it is certain that it has never had a job. When it
+// began is said by the clock of its node, which may be wrong, so the time in which it
+// was missed here counts as well. A unit that was not followed all the time, such as
+// one that ran before a restart, may have reported: the platform must know that no job
+// has begun there, and the collector must have had the time to know it again.
+func (h *health) unreported(u platform.Unit, after time.Duration, now time.Time) (Silent, bool) {
 	f := h.units[u.Name]
-	return after > 0 && f.missing && f.missed >= missedOften && now.Sub(f.since) >= after && now.Sub(u.Began) > after
+	if after <= 0 || u.Leaving || !f.missing || f.reported || now.Sub(u.Began) <= after {
+		return Silent{}, false
+	}
+	s := Silent{Unit: u.Name, Began: u.Began, Missed: after}
+	if !f.followed && u.Use == platform.Unused {
+		s.Missed = min(after, updates)
+	}
+	s.Ends = f.missed >= missedOften && now.Sub(f.since) >= s.Missed
+	return s, true
 }

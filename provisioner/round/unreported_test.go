@@ -1,10 +1,16 @@
 package round
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/platform/model"
 	"podstarter/provisioner/supply"
 )
 
@@ -89,6 +95,125 @@ func TestUnreportedForAWhile(t *testing.T) {
 		}
 		if ended == 0 {
 			t.Errorf("%s: it is never ended", name)
+		}
+	}
+}
+
+// A kill of the provisioner does not keep a silent pod for ever: where the platform
+// knows that no job has begun in it, it is ended although it ran before. One that has
+// had a job stays, and so does one of which nothing is known.
+func TestUnreportedOfBeforeARestart(t *testing.T) {
+	for name, c := range map[string]struct {
+		use   platform.Use
+		ended bool
+	}{
+		"no job has begun":       {platform.Unused, true},
+		"a job has begun":        {platform.Used, false},
+		"nothing is known of it": {platform.UseUnknown, false},
+	} {
+		s, silent := silentSite(t)
+		s.platform.Mark(silent, c.use)
+		s.now = s.now.Add(25 * time.Minute)
+		s.run()
+		s.restart(s.platform)
+		var ended time.Duration
+		for m := time.Duration(0); m < 2*time.Hour && ended == 0; m += time.Minute {
+			if rep := s.run(); len(rep.Removed) != 0 {
+				ended = 25*time.Minute + m
+			}
+			s.now = s.now.Add(time.Minute)
+		}
+		// Not before the collector would have known it again if it were the one that had
+		// begun anew.
+		if (ended != 0) != c.ended || c.ended && (ended < 25*time.Minute+updates || ended > 35*time.Minute) {
+			t.Errorf("%s: it is ended after %s", name, ended)
+		}
+	}
+}
+
+// A collector that was away while the provisioner began anew may not know a pod
+// because of that.
+func TestUnreportedWhileTheCollectorIsAway(t *testing.T) {
+	s, silent := silentSite(t)
+	s.platform.Mark(silent, platform.Unused)
+	s.now = s.now.Add(2 * time.Hour)
+	s.restart(s.platform)
+	for range 30 {
+		s.pool.slots, s.pool.slotsErr = map[string]*supply.Pod{}, nil
+		for range 5 {
+			s.now = s.now.Add(time.Minute)
+			if rep := s.run(); len(rep.Removed) != 0 {
+				t.Fatalf("%v are ended", rep.Removed)
+			}
+		}
+		s.pool.slots, s.pool.slotsErr = nil, errors.New("away")
+		s.now = s.now.Add(time.Minute)
+		s.run()
+	}
+}
+
+// A job that began since the unit was looked at keeps it, and is no failure.
+func TestUnreportedThatHasAJobMeanwhile(t *testing.T) {
+	s, silent := silentSite(t)
+	s.restart(begun{s.platform})
+	s.platform.Mark(silent, platform.Unused)
+	for range 120 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Removed) != 0 || rep.Err != nil {
+			t.Fatalf("%v are ended: %v", rep.Removed, rep.Err)
+		}
+	}
+}
+
+// begun is a platform in whose units jobs begin just before they are ended.
+type begun struct{ *model.Model }
+
+func (begun) End(context.Context, string) error { return platform.ErrBegun }
+
+// silentSite has one unit, which runs and does not report.
+func silentSite(t *testing.T) (s *site, silent string) {
+	t.Helper()
+	s = newSite(t)
+	s.config.Templates[0].EndUnreported = 30 * time.Minute
+	s.restart(s.platform)
+	s.pool.groups = []demand.Group{jobs(t, 1, plainJob)}
+	made := s.run().Made
+	if len(made) != 1 {
+		t.Fatalf("%v are made", made)
+	}
+	s.pool.groups = nil
+	s.platform.Begin(made[0])
+	return s, made[0]
+}
+
+// A round that does nothing tells of the units that it would end, also if it is the
+// first one and knows nothing of them yet.
+func TestUnreportedInADryRun(t *testing.T) {
+	for _, use := range []platform.Use{platform.Unused, platform.UseUnknown, platform.Used} {
+		s, silent := silentSite(t)
+		s.platform.Mark(silent, use)
+		began := s.now
+		s.config.DryRun = true
+		s.restart(s.platform)
+		s.now = s.now.Add(29 * time.Minute)
+		if rep := s.run(); len(rep.Silent) != 0 {
+			t.Errorf("after 29 minutes there are %+v", rep.Silent)
+		}
+		s.now = s.now.Add(2 * time.Minute)
+		want := []Silent{{Unit: silent, Began: began, Missed: map[platform.Use]time.Duration{platform.Unused: updates, platform.UseUnknown: 30 * time.Minute}[use]}}
+		if use == platform.Used {
+			want = nil
+		}
+		if diff := cmp.Diff(want, s.run().Silent); diff != "" {
+			t.Errorf("use %d: -want +got\n%s", use, diff)
+		}
+		var rep Report
+		for range 10 {
+			s.now = s.now.Add(time.Minute)
+			rep = s.run()
+		}
+		if len(rep.Removed) != 0 || len(rep.Silent) > 0 && rep.Silent[0].Ends != (use == platform.Unused) {
+			t.Errorf("use %d: %v are ended, and %+v", use, rep.Removed, rep.Silent)
 		}
 	}
 }

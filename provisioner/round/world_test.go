@@ -95,6 +95,7 @@ func (w *world) advance() {
 
 func (w *world) begin(u platform.Unit) {
 	w.platform.Begin(u.Name)
+	w.platform.Mark(u.Name, platform.Unused)
 	p := &worldPod{reports: w.now.Add(time.Minute), empty: w.now.Add(time.Minute)}
 	if w.faults && w.chance.IntN(20) == 0 {
 		p.reports = w.now.Add(time.Duration(w.chance.IntN(60)) * time.Minute)
@@ -132,10 +133,11 @@ func (w *world) negotiate() {
 	}
 	for i := range w.kinds {
 		k := &w.kinds[i]
-		for _, p := range w.pods {
+		for name, p := range w.pods {
 			for k.idle > 0 && !w.now.Before(p.reports) && p.left.Fits(k.size) {
 				k.idle--
 				p.left = p.left.Minus(k.size)
+				w.platform.Mark(name, platform.Used)
 				p.jobs = append(p.jobs, worldJob{k.size, w.now.Add(time.Duration(1+w.chance.IntN(40)) * time.Minute)})
 			}
 		}
@@ -215,14 +217,7 @@ func FuzzWorld(f *testing.F) {
 			check(w.minute())
 		}
 		w.faults = false
-		// What no node has room for, or is refused, can begin from now on. A pod that never
-		// reports and that ran before the provisioner began stays until somebody ends it.
-		for name, p := range w.pods {
-			if p.reports.Sub(w.now) > time.Hour {
-				w.platform.Finish(name)
-				delete(w.pods, name)
-			}
-		}
+		// What no node has room for, or is refused, can begin from now on.
 		for calm, before := 0, w.idle(); before > 0; calm++ {
 			if n := w.idle(); n < before {
 				calm, before = 0, n

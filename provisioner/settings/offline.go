@@ -39,16 +39,20 @@ func (s *Settings) offline(f file, duration func(key, text string, normal, least
 		Lifetime:   duration("offline.lifetime", f.Offline.Lifetime, 24*time.Hour, time.Minute, 365*24*time.Hour),
 		WakeWithin: duration("offline.wakeWithin", f.Offline.WakeWithin, 15*time.Minute, time.Minute, 24*time.Hour),
 	}
+	demand := f.Mode == "" || f.Mode == "demand"
+	if n := f.Offline.Spare; demand && n != 0 {
+		wrong = multierror.Append(wrong, fmt.Errorf("offline.spare is %d, and has no effect in the mode demand; take it out, or write mode: offline-ads", n))
+	}
 	if s.Offline.Spare == 0 {
 		s.Offline.Spare = 10
 	}
 	if n := s.Offline.Spare; n < 0 || n > mostSpare {
 		wrong = multierror.Append(wrong, fmt.Errorf("offline.spare is %d; it must be from 1 to %d", n, mostSpare))
 	}
-	switch f.Mode {
-	case "", "demand":
+	switch {
+	case demand:
 		return wrong.ErrorOrNil()
-	case "offline-ads":
+	case f.Mode == "offline-ads":
 		s.OfflineAds = true
 	default:
 		wrong = multierror.Append(wrong, fmt.Errorf("mode is %q; it must be demand or offline-ads", f.Mode))

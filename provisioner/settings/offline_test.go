@@ -43,6 +43,14 @@ offline: {spare: 501, lifetime: 1s, wakeWithin: never}
 	if _, err := Read(write(t, "name: site\nmode: cron\n")); err == nil || !strings.Contains(err.Error(), `mode is "cron"; it must be demand or offline-ads`) {
 		t.Errorf("another mode: %v", err)
 	}
+	for _, mode := range []string{"", "mode: demand\n"} {
+		if _, err := Read(write(t, "name: site\n"+mode+"offline: {spare: 5}\n")); err == nil || !strings.Contains(err.Error(), "offline.spare is 5, and has no effect in the mode demand; take it out, or write mode: offline-ads") {
+			t.Errorf("spare ads in the mode demand: %v", err)
+		}
+	}
+	if _, err := Read(write(t, "name: site\noffline: {lifetime: 1h, wakeWithin: 5m}\n")); err != nil {
+		t.Errorf("what condor_rooster needs, in the mode demand: %v", err)
+	}
 	if _, err := Read(write(t, "name: site\nmode: demand\nfilter: true\nschedds: [a]\nlimits: {perUser: 5}\n")); err != nil {
 		t.Errorf("the mode demand: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/provisioner/decision"
+	"podstarter/provisioner/platform"
 	"podstarter/provisioner/platform/batch"
 )
 
@@ -33,6 +34,7 @@ type Settings struct {
 	Runtime      *classads.Expr
 	Interval     time.Duration
 	ReportWithin time.Duration
+	BeginWithin  time.Duration
 	GPU          string
 	// Batch is how a batch system is spoken to; nil stands for Kubernetes.
 	Batch  *batch.Config
@@ -64,6 +66,7 @@ type file struct {
 	Runtime      string      `json:"runtime"`
 	Interval     string      `json:"interval"`
 	ReportWithin string      `json:"reportWithin"`
+	BeginWithin  string      `json:"beginWithin"`
 	GPU          string      `json:"gpuResource"`
 	Platform     string      `json:"platform"`
 	Batch        *batch.File `json:"batch"`
@@ -155,6 +158,7 @@ func parse(text []byte) (Settings, error) {
 	}
 	s.Interval = duration("interval", f.Interval, time.Minute, 10*time.Second, time.Hour)
 	s.ReportWithin = duration("reportWithin", f.ReportWithin, 10*time.Minute, time.Minute, 24*time.Hour)
+	s.BeginWithin = duration("beginWithin", f.BeginWithin, platform.DefaultBeginWithin, time.Minute, 24*time.Hour)
 	normal := decision.DefaultPolicy
 	s.Policy = decision.Policy{
 		Patience: duration("policy.patience", f.Policy.Patience, normal.Patience, 0, 24*time.Hour),

@@ -31,6 +31,7 @@ schedds: [ap1, ap2]
 filter: ProjectName isnt undefined
 runtime: MaxWallTime * 60 + MY.Extra
 interval: 30s
+beginWithin: 20m
 limits: {pods: 100, coming: 20, perUser: 50, perRound: 10}
 policy: {patience: 5m, ramp: {first: 10, part: 0.5}}
 lease: {duration: 30s}
@@ -42,7 +43,7 @@ lease: {duration: 30s}
 	policy.Patience, policy.Ramp = 5*time.Minute, decision.Ramp{First: 10, Part: 0.5}
 	want := Settings{
 		Name: "site", Namespace: "glideins", Collector: "cm.example.org", Schedds: []string{"ap1", "ap2"},
-		Interval: 30 * time.Second, ReportWithin: 10 * time.Minute,
+		Interval: 30 * time.Second, ReportWithin: 10 * time.Minute, BeginWithin: 20 * time.Minute,
 		Limits: decision.Limits{Pods: 100, Coming: 20, PerUser: 50, PerRound: 10}, Policy: policy,
 		Lease:   Lease{Name: "podstarter-provisioner-site", Duration: 30 * time.Second},
 		Offline: Offline{Spare: 10, Lifetime: 24 * time.Hour, WakeWithin: 15 * time.Minute},
@@ -65,6 +66,7 @@ filter: "1 +"
 runtime: ")"
 interval: soon
 reportWithin: 1s
+beginWithin: 1s
 limits: {pods: -1}
 policy: {settle: 1ms, ramp: {part: 7}}
 lease: {name: A B, duration: 5500ms}
@@ -72,7 +74,7 @@ lease: {name: A B, duration: 5500ms}
 	if err == nil {
 		t.Fatal("there is no error")
 	}
-	for _, want := range []string{`name is "The_Site"`, "filter:", "runtime:", `interval is "soon"`, `reportWithin is "1s"`, "limits must not be negative", `policy.settle is "1ms"`, "policy.ramp has first 0 and part 7", `lease.name is "A B"`, `lease.duration is "5500ms"; a Lease counts in whole seconds`} {
+	for _, want := range []string{`name is "The_Site"`, "filter:", "runtime:", `interval is "soon"`, `reportWithin is "1s"`, `beginWithin is "1s"`, "limits must not be negative", `policy.settle is "1ms"`, "policy.ramp has first 0 and part 7", `lease.name is "A B"`, `lease.duration is "5500ms"; a Lease counts in whole seconds`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks %q:\n%s", want, err)
 		}

@@ -3,6 +3,7 @@ package status
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,15 +30,17 @@ var (
 	withdrawn  = describe("pods_withdrawn_total", "Pods that were withdrawn before they began.")
 	removed    = describe("pods_removed_total", "Pods that ran and were ended, since they have never reported to the collector.")
 	failed     = describe("pods_failed_total", "Pods that came to nothing, by template and reason. After a start, those that are still there count again.", "template", "reason")
-	waits      = describe("template_waits", "1 while no pod of the template is made after others of it came to nothing.", "template")
+	waits      = describe("template_waits", "1 while no pod of the template is made after others of it came to nothing, or no job took the last ones.", "template")
+	untaken    = describe("template_untaken", "How many pods of the template in a row were free until they ended, while jobs for which they were made were idle.", "template")
 	failures   = describe("template_failures", "How often in a row pods of the template came to nothing.", "template")
 	until      = describe("template_waits_until_seconds", "When the next pod of the template may be made, in seconds since 1970; 0 if it does not wait.", "template")
+	smaller    = describe("template_smaller_shapes", "Shapes of the template whose slots have less than it says, so that jobs count on less.", "template")
 	problems   = describe("errors_total", "Errors that rounds met, by source.", "source")
 	lastRound  = describe("last_round_timestamp_seconds", "When the last round ended.")
 	build      = describe("build_info", "Version of podstarter.", "version")
 	phaseNames = [...]string{"pending", "running", "ended"}
 	reasons    = slices.Sorted(maps.Keys(backoff.Horizons))
-	all        = []*prometheus.Desc{leader, idle, places, without, pods, made, withdrawn, removed, failed, waits, failures, until, problems, lastRound, build}
+	all        = []*prometheus.Desc{leader, idle, places, without, pods, made, withdrawn, removed, failed, waits, failures, until, untaken, smaller, problems, lastRound, build}
 )
 
 // Describe implements prometheus.Collector.
@@ -87,13 +90,25 @@ func (b *Board) collectRound(rep *round.Report, put func(d *prometheus.Desc, kin
 			break
 		}
 		name := b.config.Templates[i]
-		waiting := s.Failures > 0 && rep.At.Before(s.Until)
-		put(waits, gauge, one(waiting), name)
+		end := waitsUntil(s, rep.At)
+		if i < len(rep.Untaken) {
+			put(untaken, gauge, float64(rep.Untaken[i].Left), name)
+			end = max(end, waitsUntil(rep.Untaken[i].State, rep.At))
+		}
+		put(waits, gauge, one(end > 0), name)
 		put(failures, gauge, float64(s.Failures), name)
-		put(until, gauge, one(waiting)*float64(s.Until.Unix()), name)
+		put(until, gauge, float64(end), name)
 	}
 	if rep.Unknown {
 		return
+	}
+	shapes := map[string]int{}
+	for _, s := range rep.Smaller {
+		name, _, _ := strings.Cut(rep.Shapes[s.Shape], "/")
+		shapes[name]++
+	}
+	for _, name := range b.config.Templates {
+		put(smaller, gauge, float64(shapes[name]), name)
 	}
 	if rep.Offline == nil {
 		collectJobs(rep, put)
@@ -104,6 +119,14 @@ func (b *Board) collectRound(rep *round.Report, put func(d *prometheus.Desc, kin
 			put(pods, gauge, float64(counts[t][phase]), t, name)
 		}
 	}
+}
+
+// waitsUntil returns until when no pod is made, in seconds since 1970, or 0.
+func waitsUntil(s backoff.State, now time.Time) int64 {
+	if s.Failures > 0 && now.Before(s.Until) {
+		return s.Until.Unix()
+	}
+	return 0
 }
 
 // collectJobs puts where idle jobs get their places. In the mode offline-ads nobody

@@ -219,6 +219,18 @@ func (b *Board) templates(rep *round.Report, now time.Time) []templateView {
 			v.LastReport = ago(now, s.LastReport)
 			v.State, v.Class = state(s, rep.At)
 		}
+		if i < len(rep.Untaken) {
+			if u := rep.Untaken[i]; u.State.Failures > 0 {
+				v.State += "; " + u.Words(rep.At)
+				v.Class = "bad"
+			}
+		}
+		for _, s := range rep.Smaller {
+			if of, shape, _ := strings.Cut(rep.Shapes[s.Shape], "/"); of == name {
+				v.State += fmt.Sprintf("; slots of the shape %s have %s, and the template says %s", shape, s.Offers, s.Says)
+				v.Class = cmp.Or(map[string]string{"good": "fair"}[v.Class], v.Class)
+			}
+		}
 		all = append(all, v)
 	}
 	if n := counts[other]; n[0]+n[1] > 0 {

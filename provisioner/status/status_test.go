@@ -22,6 +22,7 @@ import (
 	"podstarter/provisioner/match"
 	"podstarter/provisioner/offline"
 	"podstarter/provisioner/platform"
+	"podstarter/provisioner/resources"
 	"podstarter/provisioner/round"
 )
 
@@ -72,6 +73,8 @@ func report(at time.Time) round.Report {
 		Made: []string{"p5", "p6"}, Withdrawn: []string{"p7"},
 		Failed:   []round.Failure{{Unit: "p3", Template: "plain", Reason: backoff.Failed, Detail: "exit code 1"}, {Unit: "p8", Template: "gone", Reason: backoff.ImageFailed}},
 		Backoff:  []backoff.State{{LastReport: at.Add(-time.Hour)}, {Reason: backoff.ImageFailed, Failures: 2, Until: at.Add(9 * time.Minute)}},
+		Untaken:  []round.Untaken{{Left: 21, State: backoff.State{Reason: backoff.Untaken, Failures: 2, Until: at.Add(12 * time.Minute)}}, {Left: 3}},
+		Smaller:  []round.Smaller{{Shape: 0, Says: resources.Amount{CPUs: 1, Memory: 4096}, Offers: resources.Amount{CPUs: 1, Memory: 4000}}},
 		Problems: []round.Problem{{Source: round.Accountant, Err: errors.New("the negotiator is away")}},
 	}
 }
@@ -112,6 +115,9 @@ func TestMetrics(t *testing.T) {
 		`pods_made_total 4`, `pods_withdrawn_total 2`,
 		`round_seconds_sum 0.6`, `round_seconds_count 2`,
 		`template_failures{template="gpu"} 2`, `template_waits{template="gpu"} 1`, `template_waits_until_seconds{template="gpu"} 1.79360694e+09`,
+		`template_smaller_shapes{template="plain"} 1`,
+		`template_untaken{template="gpu"} 3`, `template_untaken{template="plain"} 21`,
+		`template_waits{template="plain"} 1`, `template_waits_until_seconds{template="plain"} 1.79360712e+09`,
 		`waiting_jobs{cause="NoMatch"} 3`, `waiting_jobs{cause="PodLimit"} 2`,
 	}
 	sort := func(s []string) map[string]bool {
@@ -237,7 +243,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		`<b>13</b>idle jobs`, `<b>5</b>get no pod`, `2: the limit of 5 pods is reached`, `3: no template has slots that match`, `href="explain?group=aaaa"`,
 		`2 times in a row pods came to nothing (ImageFailed); the next one is tried at 08:10:00`, `1h0m0s ago`, `made p5`, `withdrew p7`,
-		`p3 came to nothing (Failed): exit code 1`, `the negotiator is away`, `2 times, first 1m0s ago, last 0s ago`, `no longer configured`,
+		`p3 came to nothing (Failed): exit code 1`, `<td class="wide bad">works; the last 21 pods came and no job took one; the next one is tried at 08:13:00; slots of the shape one have 1 CPUs, 4000 MiB memory`, `the negotiator is away`, `2 times, first 1m0s ago, last 0s ago`, `no longer configured`,
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing", want)

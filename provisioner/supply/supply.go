@@ -8,8 +8,8 @@
 // build_valid_daemon_name). Names of pods have no dot here.
 //
 // Whoever may advertise to the collector can claim to be such a slot: an ad that
-// lies makes a pod count as reported, full or free, and the run times of jobs wrong,
-// and nothing else.
+// lies makes a pod count as reported, full or free, and the run times of jobs and the
+// size of pods wrong, and nothing else.
 package supply
 
 import (
@@ -32,12 +32,13 @@ const (
 	maxText  = 64 << 10
 	maxBad   = 10
 	maxJob   = 512 // of a GlobalJobId
+	maxName  = 512 // of a slot
 )
 
 // attributes are those of a slot that count.
 var attributes = []string{
 	"Name", podName, "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Offline",
-	"GlobalJobId", "JobStart", "JobStarts", "JobBusyTimeCount", "JobBusyTimeAvg",
+	"TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs", "GlobalJobId", "JobStart", "JobStarts", "JobBusyTimeCount", "JobBusyTimeAvg",
 }
 
 // podName is the attribute by which a slot says in which pod it is.
@@ -59,6 +60,9 @@ func Arguments(pool, prefix string) []string {
 type Pod struct {
 	// Free is what no job has claimed, of all its slots.
 	Free resources.Amount
+	// Whole is the size of its largest slot, with what jobs have of it. A part that no
+	// slot tells is larger than any slot.
+	Whole resources.Amount
 	// Claims are the parts that jobs have.
 	Claims []Claim
 	// Draining: it takes no more jobs.
@@ -114,6 +118,9 @@ func Read(r io.Reader) (map[string]*Pod, error) {
 // add counts one slot.
 func add(pods map[string]*Pod, ad *classads.Ad) error {
 	name := ad.StringOr("Name", "")
+	if len(name) > maxName {
+		return fmt.Errorf("its name has %d bytes, and at most %d are read: %q", len(name), maxName, name[:100])
+	}
 	host := ad.StringOr(podName, "")
 	if host == "" {
 		_, host, _ = strings.Cut(name, "@")
@@ -133,8 +140,11 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		pods[host] = p
 	}
 	p.statistics(ad)
-	if p.Slot == "" && !strings.EqualFold(ad.StringOr("SlotType", ""), "Dynamic") {
-		p.Slot = name
+	if !strings.EqualFold(ad.StringOr("SlotType", ""), "Dynamic") {
+		if p.Slot == "" {
+			p.Slot = name
+		}
+		p.Whole = p.Whole.Most(whole(ad))
 	}
 	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs")}
 	switch state := ad.StringOr("State", ""); state {
@@ -152,7 +162,7 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		p.Claims = append(p.Claims, claim(ad, have))
 	default:
 		// The pod has reported all the same, and has nothing free there.
-		return fmt.Errorf("the state of %q is %q", name, state)
+		return fmt.Errorf("the state of %q is %q", name, state[:min(len(state), 100)])
 	}
 	return nil
 }
@@ -177,6 +187,24 @@ func (p *Pod) statistics(ad *classads.Ad) {
 		p.Ended, p.Busy = int(n), time.Duration(float64(n)*mean*float64(time.Second))
 	}
 }
+
+// whole reads the size of a slot. A static slot always has all of it.
+func whole(ad *classads.Ad) resources.Amount {
+	size := func(name string) int64 {
+		static := !ad.BoolOr("PartitionableSlot", false)
+		switch {
+		case ad.Has("TotalSlot" + name):
+			return count(ad, "TotalSlot"+name)
+		case static && ad.Has(name):
+			return count(ad, name)
+		}
+		return unsaid
+	}
+	return resources.Amount{CPUs: size("Cpus"), Memory: size("Memory"), Disk: size("Disk"), GPUs: size("GPUs")}
+}
+
+// unsaid is an amount that is not known.
+const unsaid = 1 << 40
 
 // count reads an amount; sums of what hostile slots say must not overflow.
 func count(ad *classads.Ad, name string) int64 {

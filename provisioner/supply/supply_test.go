@@ -6,9 +6,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"podstarter/provisioner/resources"
 )
+
+// noWhole leaves out what TestWhole is about.
+var noWhole = cmpopts.IgnoreFields(Pod{}, "Whole")
 
 func TestRead(t *testing.T) {
 	pods, err := Read(strings.NewReader(`Name = "slot1@p-1"
@@ -49,7 +53,7 @@ Cpus = 1
 		"p-2": {Slot: "slot1@p-2", Draining: true},
 		"p-4": {Slot: "slot1@p-4", Free: resources.Amount{CPUs: 1}},
 	}
-	if diff := cmp.Diff(want, pods); diff != "" {
+	if diff := cmp.Diff(want, pods, noWhole); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -61,7 +65,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	want := map[string]*Pod{"p-1": {Slot: "slot1@p-1@p-1.example.org", Free: resources.Amount{CPUs: 1}}, "p-2": {Slot: "slot1@p-2.example.org", Free: resources.Amount{CPUs: 2}}}
-	if diff := cmp.Diff(want, pods); diff != "" {
+	if diff := cmp.Diff(want, pods, noWhole); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 }
@@ -71,7 +75,7 @@ func TestNames(t *testing.T) {
 func TestPodName(t *testing.T) {
 	pods, err := Read(strings.NewReader("Name = \"slot1@RES-ns-site-1@h.example.org\"\nK8SPodName = \"site-1\"\nState = \"Unclaimed\"\nCpus = 1\n\nName = \"slot1@site-2\"\nK8SPodName = 7\nState = \"Unclaimed\"\nCpus = 2\n"))
 	want := map[string]*Pod{"site-1": {Slot: "slot1@RES-ns-site-1@h.example.org", Free: resources.Amount{CPUs: 1}}, "site-2": {Slot: "slot1@site-2", Free: resources.Amount{CPUs: 2}}}
-	if diff := cmp.Diff(want, pods); diff != "" || err != nil {
+	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
 }
@@ -112,7 +116,7 @@ JobBusyTimeAvg = 1.0E300
 		},
 		"q": {Slot: "slot1@q"},
 	}
-	if diff := cmp.Diff(want, pods); diff != "" || err != nil {
+	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
 }
@@ -129,7 +133,7 @@ func TestBadSlots(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	got := Arguments("cm:9618", "site")
-	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
+	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline,TotalSlotCpus,TotalSlotMemory,TotalSlotDisk,TotalSlotGPUs,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -145,4 +149,35 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A slot has a size whatever its jobs have of it. What the ad does not say is not
+// known.
+func TestWhole(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		want resources.Amount
+	}{
+		"a static slot":            {"Name = \"slot1@p\"\nState = \"Claimed\"\nCpus = 2\nMemory = 4000\nDisk = 10\nGPUs = 0\n", resources.Amount{CPUs: 2, Memory: 4000, Disk: 10}},
+		"a slot with jobs":         {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nPartitionableSlot = true\nSlotType = \"Partitionable\"\nCpus = 0\nMemory = 0\nDisk = 1\nTotalSlotCpus = 4\nTotalSlotMemory = 8000\nTotalSlotDisk = 10.0\nTotalSlotGPUs = 1\n", resources.Amount{CPUs: 4, Memory: 8000, Disk: 10, GPUs: 1}},
+		"one that says nothing":    {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nPartitionableSlot = true\nCpus = 1\n", resources.Amount{CPUs: unsaid, Memory: unsaid, Disk: unsaid, GPUs: unsaid}},
+		"the largest of its slots": {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nCpus = 2\nMemory = 1\nDisk = 1\nGPUs = 0\n\nName = \"slot2@p\"\nState = \"Unclaimed\"\nCpus = 1\nMemory = 9\nDisk = 1\nGPUs = 0\n\nName = \"slot1_1@p\"\nSlotType = \"Dynamic\"\nState = \"Claimed\"\nCpus = 7\nTotalSlotCpus = 7\n", resources.Amount{CPUs: 2, Memory: 9, Disk: 1}},
+	} {
+		pods, err := Read(strings.NewReader(c.text))
+		if err != nil || pods["p"].Whole != c.want {
+			t.Errorf("%s: %+v, %v", name, pods["p"], err)
+		}
+	}
+}
+
+// Names are kept for each pod, and said in errors, so they are bounded.
+func TestLongNames(t *testing.T) {
+	long := strings.Repeat("x", 60<<10)
+	pods, err := Read(strings.NewReader("Name = \"slot1@p-1" + long + "\"\nK8SPodName = \"p-1\"\nState = \"Unclaimed\"\n\nName = \"slot1@p-2\"\nState = \"" + long + "\"\n\nName = \"slot1@p-3\"\nState = \"Unclaimed\"\n"))
+	if err == nil || len(err.Error()) > 2000 {
+		t.Errorf("the error is %v", err)
+	}
+	if pods["p-1"] != nil || pods["p-2"] == nil || pods["p-3"] == nil {
+		t.Errorf("there are %+v", pods)
+	}
 }

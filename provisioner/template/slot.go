@@ -75,10 +75,7 @@ func (t Template) Slot(s Shape, seen *Seen) *classads.Ad {
 			ad.Insert(classads.AttrRequirements, both(ad, site))
 		}
 	}
-	whole := s.Size
-	if t.Partitionable {
-		whole = s.Pod
-	}
+	whole := t.SlotSize(s)
 	size := [...]int64{whole.CPUs, whole.Memory, whole.Disk, whole.GPUs}
 	for i, name := range sizes {
 		for _, prefix := range prefixes {

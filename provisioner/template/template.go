@@ -275,6 +275,28 @@ func (t Template) Request(s Shape, request resources.Amount) resources.Amount {
 	return request
 }
 
+// SlotSize returns the size of a slot of a new pod.
+func (t Template) SlotSize(s Shape) resources.Amount {
+	if t.Partitionable {
+		return s.Pod
+	}
+	return s.Size
+}
+
+// Offering returns a shape whose slots have no more than an amount.
+func (t Template) Offering(s Shape, most resources.Amount) Shape {
+	if t.Partitionable {
+		s.Pod = s.Pod.Least(most)
+		s.Size = s.Size.Least(s.Pod)
+		return s
+	}
+	s.Size, s.Pod = s.Size.Least(most), resources.Amount{}
+	for range t.Slots {
+		s.Pod = s.Pod.Plus(s.Size)
+	}
+	return s
+}
+
 // piece is what a startd rounds memory up to, in MiB.
 const piece = 128
 

@@ -31,6 +31,8 @@ type System struct {
 	config    *Config
 	templates map[string]manifest
 	now       func() time.Time
+	// pause waits, or returns why it does not.
+	pause func(ctx context.Context, d time.Duration) error
 
 	// turn is held by whoever submits or cancels: one command after the other.
 	turn sync.Mutex
@@ -62,7 +64,7 @@ type memory struct {
 
 // New returns the platform for templates. Nothing is run.
 func New(name string, c *Config, templates []template.Template) (*System, error) {
-	s := &System{name: name, config: c, templates: map[string]manifest{}, units: map[string]*memory{}, now: time.Now}
+	s := &System{name: name, config: c, templates: map[string]manifest{}, units: map[string]*memory{}, now: time.Now, pause: pause}
 	var wrong *multierror.Error
 	for _, t := range templates {
 		m, err := c.parse(t)
@@ -122,6 +124,40 @@ func (s *System) List(ctx context.Context) ([]platform.Unit, error) {
 // look reads the status, and returns the jobs of each unit that it shows.
 func (s *System) look(ctx context.Context) (map[string][]job, error) {
 	asked := s.now()
+	there, err := s.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	first := !s.looked && len(s.units) == 0
+	s.mu.Unlock()
+	if first && len(there) == 0 {
+		// A batch system that starts anew lists nothing for a moment. Nobody here knows yet
+		// what it had, and all of it would be made again.
+		if err := s.pause(ctx, unseen); err != nil {
+			return nil, fmt.Errorf("asking the batch system for its jobs again, of which it has listed none: %w", err)
+		}
+		asked = s.now()
+		if there, err = s.ask(ctx); err != nil {
+			return nil, err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.looked = true
+	for name, of := range there {
+		s.show(name, of, asked)
+	}
+	for name, m := range s.units {
+		if there[name] == nil && s.vanished(m, asked) {
+			delete(s.units, name)
+		}
+	}
+	return there, nil
+}
+
+// ask asks for the status.
+func (s *System) ask(ctx context.Context) (map[string][]job, error) {
 	out, _, err := run(ctx, s.config.timeout, maxStatus, "", s.config.status.fill(map[string]string{"provisioner": s.name}))
 	if err != nil {
 		return nil, fmt.Errorf("asking the batch system for its jobs: %w", err)
@@ -137,18 +173,17 @@ func (s *System) look(ctx context.Context) (map[string][]job, error) {
 			there[j.name] = append(there[j.name], j)
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.looked = true
-	for name, of := range there {
-		s.show(name, of, asked)
-	}
-	for name, m := range s.units {
-		if there[name] == nil && s.vanished(m, asked) {
-			delete(s.units, name)
-		}
-	}
 	return there, nil
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // show notes what the status says of a unit. A submission that was repeated may

@@ -1,9 +1,11 @@
 package batch
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -268,6 +270,57 @@ func TestStatusThatIsEmptyOnce(t *testing.T) {
 	}
 }
 
+// A batch system that starts anew at the same time as the provisioner lists nothing
+// for a moment: jobs that are alive would be made again.
+func TestStatusThatIsEmptyAfterARestart(t *testing.T) {
+	w := newWorld(t)
+	if err := w.system.Create(t.Context(), spec1); err != nil {
+		t.Fatal(err)
+	}
+	w.Begin(spec1.Name)
+	name := filepath.Join(w.dir, spec1.Name+".1.job")
+	if err := os.Rename(name, name+".away"); err != nil {
+		t.Fatal(err)
+	}
+	again := w.restart()
+	var paused []time.Duration
+	again.pause = func(_ context.Context, d time.Duration) error {
+		paused = append(paused, d)
+		if len(paused) == 1 {
+			return os.Rename(name+".away", name)
+		}
+		return nil
+	}
+	if units := list(t, again); len(units) != 1 || units[0].Phase != platform.Running {
+		t.Errorf("there are %+v", units)
+	}
+	// Where there is none, the second answer counts, and is asked for once.
+	w.remove(spec1.Name + ".1.job")
+	none := w.restart()
+	none.pause = again.pause
+	if units := list(t, none); len(units) != 0 {
+		t.Errorf("there are %+v", units)
+	}
+	list(t, none)
+	if !slices.Equal(paused, []time.Duration{unseen, unseen}) {
+		t.Errorf("it has waited for %v", paused)
+	}
+	// A provisioner that is to end does not wait.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c, err := w.file.Parse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends, err := New("p", c, []template.Template{plain()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ends.pause(ctx, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // A unit whose note was changed counts; one of another provisioner does not.
 func TestNotes(t *testing.T) {
 	w := newWorld(t)
@@ -297,6 +350,7 @@ func TestSubmission(t *testing.T) {
 	if w.system, err = New("p", c, []template.Template{tpl}); err != nil {
 		t.Fatal(err)
 	}
+	w.system.pause = func(context.Context, time.Duration) error { return nil }
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	if err := w.system.Create(t.Context(), spec1); err != nil {

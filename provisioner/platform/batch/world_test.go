@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -63,6 +64,7 @@ func (w *world) restart() *System {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	s.pause = func(context.Context, time.Duration) error { return nil }
 	return s
 }
 

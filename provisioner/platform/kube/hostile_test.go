@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -201,5 +202,28 @@ func TestMissingRight(t *testing.T) {
 	_, err := New(t.Context(), w.client, "site", "ns", DefaultGPU, templates(jobManifest), nil)
 	if err == nil || !strings.Contains(err.Error(), "needs list, watch, create and delete of both") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// Of what others may write into a pod, the watch keeps no more than is looked at.
+func TestWhatIsKeptOfPods(t *testing.T) {
+	long := strings.Repeat("x", 100<<10)
+	p := pod("a", "", time.Now(), corev1.PodRunning)
+	p.Labels = map[string]string{labelProvisioner: "site", labelUnit: "a", labelTemplate: "plain", labelShape: "one", "other": "x"}
+	p.Annotations = map[string]string{noteUser: "alice" + long, noteGroup: long, noteSize: "1 2 3 4", "other": long, noncePrefix + "payload": long}
+	p.Spec.Containers = []corev1.Container{{Name: "payload", Image: long}}
+	job := &batchv1.Job{ObjectMeta: *p.ObjectMeta.DeepCopy()}
+	for _, object := range []metav1.Object{p, job} {
+		if _, err := slim(object); err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(object)
+		if err != nil || len(text) > 4<<10 || object.GetLabels()[labelProvisioner] != "site" {
+			t.Errorf("%d bytes are kept, with the labels %v; %v", len(text), object.GetLabels(), err)
+		}
+	}
+	u := units(nil, []*corev1.Pod{p}, time.Now())[0]
+	if u.Template != "plain" || u.Shape != "one" || u.Size.Memory != 2 || u.Use != platform.Used || !strings.HasPrefix(u.User, "alice") || len(u.User) > maxNote {
+		t.Errorf("the unit is %+v", u)
 	}
 }

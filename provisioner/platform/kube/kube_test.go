@@ -18,6 +18,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"podstarter/k8sexec/podapi"
+	payloadapi "podstarter/payload"
+	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/platform/platformtest"
 	"podstarter/provisioner/resources"
@@ -81,7 +84,9 @@ func newWorld(t *testing.T, manifest string) *world {
 func (w *world) Platform() platform.Platform { return w.cluster }
 
 func (w *world) Restart() platform.Platform {
-	c, err := New(w.t.Context(), w.client, "site", "ns", DefaultGPU, templates(w.manifest), nil)
+	t := templates(w.manifest)
+	t[0].Slots += strings.Count(w.manifest, "name: payload-2\n")
+	c, err := New(w.t.Context(), w.client, "site", "ns", DefaultGPU, t, nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -354,11 +359,17 @@ func TestObstacles(t *testing.T) {
 	for reason, want := range map[string]string{
 		"ErrImagePull": "ImageFailed container prepare: ErrImagePull: it says", "PodInitializing": " ",
 		"CreateContainerConfigError": "Failed container prepare: CreateContainerConfigError: it says",
+		"CrashLoopBackOff":           "Failed container prepare: CrashLoopBackOff: it says",
 	} {
 		r, detail := obstacle(waiting(reason))
 		if got := string(r) + " " + detail; got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
 		}
+	}
+	payload := waiting("CrashLoopBackOff")
+	payload.Status.InitContainerStatuses[0].Name = "payload" // a job may end as it likes
+	if r, detail := obstacle(payload); r != "" {
+		t.Errorf("a payload container: %s %s", r, detail)
 	}
 	job := &batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: batchv1.JobReasonDeadlineExceeded}}}}
 	var u platform.Unit
@@ -435,6 +446,105 @@ func TestEnd(t *testing.T) {
 		_, jobErr := w.client.BatchV1().Jobs("ns").Get(t.Context(), spec1.Name, metav1.GetOptions{})
 		if !apierrors.IsNotFound(podErr) || !apierrors.IsNotFound(jobErr) {
 			t.Errorf("it is there: %v, %v", podErr, jobErr)
+		}
+	}
+}
+
+const podWithNonces = `apiVersion: v1
+kind: Pod
+metadata: {name: glidein}
+spec:
+  initContainers:
+  - name: payload
+    image: default
+    restartPolicy: Always
+    env: [{name: POD_STARTER_NONCE, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['podstarter/nonce-payload']"}}}]
+  containers:
+  - {name: pilot, image: pilot}
+  - name: payload-2
+    image: default
+    env:
+    - {name: OTHER, value: x}
+    - {name: POD_STARTER_NONCE, valueFrom: {fieldRef: {fieldPath: "metadata.annotations['podstarter/nonce-payload-2']"}}}
+`
+
+// Whether a job has begun in a pod is known by what podstarter's pilot writes into
+// it, also after a restart, and such a pod is not ended.
+func TestUse(t *testing.T) {
+	if noncePrefix != podapi.NonceAnnotation || nonceEnv != payloadapi.NonceEnv {
+		t.Errorf("podstarter writes %q for %q", podapi.NonceAnnotation, payloadapi.NonceEnv)
+	}
+	for name, c := range map[string]struct {
+		manifest, annotation string
+		want                 platform.Use
+	}{
+		"no job yet":                {podWithNonces, "podstarter/nonce-payload-3", platform.Unused},
+		"a job":                     {podWithNonces, "podstarter/nonce-payload-2", platform.Used},
+		"one that has no variable":  {strings.Replace(podWithNonces, "nonce-payload-2", "nonce-payload", 1), "x", platform.UseUnknown},
+		"a pilot of another kind":   {podManifest, "x", platform.UseUnknown},
+		"a job where none is known": {podManifest, "podstarter/nonce-payload", platform.Used},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.manifest)
+			if err := w.cluster.Create(t.Context(), spec1); err != nil {
+				t.Fatal(err)
+			}
+			w.Begin(spec1.Name)
+			p := w.pod(spec1.Name).DeepCopy()
+			p.Annotations[c.annotation] = "0123"
+			if _, err := w.client.CoreV1().Pods("ns").Update(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			again := w.Restart().(*Cluster)
+			units, err := again.List(t.Context())
+			if err != nil || len(units) != 1 || units[0].Use != c.want {
+				t.Errorf("the units are %+v, %v; want one with the use %d", units, err, c.want)
+			}
+			if err := again.End(t.Context(), spec1.Name); errors.Is(err, platform.ErrBegun) != (c.want == platform.Used) {
+				t.Errorf("ending it: %v", err)
+			}
+		})
+	}
+}
+
+// A node has a pod since the scheduler gave it one, or since it was made where the
+// manifest names the node. What no scheduler looks at, or may not look at, has no
+// node for long.
+func TestPlaced(t *testing.T) {
+	made := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	scheduled := func(status corev1.ConditionStatus, reason string, at time.Time) corev1.PodCondition {
+		return corev1.PodCondition{Type: corev1.PodScheduled, Status: status, Reason: reason, Message: "so", LastTransitionTime: metav1.NewTime(at)}
+	}
+	for name, c := range map[string]struct {
+		node      string
+		condition *corev1.PodCondition
+		after     time.Duration
+		placed    time.Time
+		trouble   backoff.Reason
+	}{
+		"it has a node":                {condition: new(scheduled(corev1.ConditionTrue, "", made.Add(time.Minute))), after: time.Hour, placed: made.Add(time.Minute)},
+		"its manifest names a node":    {node: "node-1", after: time.Hour, placed: made},
+		"no node has room":             {condition: new(scheduled(corev1.ConditionFalse, corev1.PodReasonUnschedulable, made)), trouble: backoff.Unschedulable},
+		"it waits for a quota":         {condition: new(scheduled(corev1.ConditionFalse, corev1.PodReasonSchedulingGated, made)), trouble: backoff.Unschedulable},
+		"the scheduler is slow":        {after: unscheduled - time.Second},
+		"no scheduler has its name":    {after: unscheduled + time.Second, trouble: backoff.Unschedulable},
+		"the scheduler has had errors": {condition: new(scheduled(corev1.ConditionFalse, corev1.PodReasonSchedulerError, made)), after: unscheduled + time.Second, trouble: backoff.Unschedulable},
+	} {
+		p := pod("a", "", made, corev1.PodPending)
+		p.Spec.NodeName = c.node
+		if c.condition != nil {
+			p.Status.Conditions = []corev1.PodCondition{*c.condition}
+		}
+		if _, err := slim(p); err != nil {
+			t.Fatal(err)
+		}
+		u := units(nil, []*corev1.Pod{p}, made.Add(c.after))[0]
+		if !u.Placed.Equal(c.placed) || u.Trouble != c.trouble || (u.Detail == "") != (c.trouble == "") {
+			t.Errorf("%s: it has a node since %s, and its trouble is %q (%s)", name, u.Placed, u.Trouble, u.Detail)
+		}
+		p.Status.Phase = corev1.PodRunning
+		if u := units(nil, []*corev1.Pod{p}, made.Add(c.after))[0]; !u.Placed.IsZero() {
+			t.Errorf("%s: once it runs it is %+v", name, u)
 		}
 	}
 }

@@ -23,6 +23,13 @@ const maxDetail = 500
 // podless is how long the Job controller may take to make a Job's pod.
 const podless = 30 * time.Second
 
+// unscheduled is how long the scheduler may take to look at a pod: it does a hundred in
+// a second, or fewer if it is busy.
+const unscheduled = 5 * time.Minute
+
+// noScheduler is what is known of a pod at which no scheduler has looked.
+const noScheduler = "no scheduler has given it a node or said why not: is there one with the schedulerName of the manifest?"
+
 // units joins Jobs and pods to units.
 func units(jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) []platform.Unit {
 	byName := map[string]*platform.Unit{}
@@ -53,13 +60,16 @@ func units(jobs []*batchv1.Job, pods []*corev1.Pod, now time.Time) []platform.Un
 			u = &platform.Unit{Spec: s, Created: p.CreationTimestamp.Time}
 			byName[s.Name] = u
 		}
-		u.Hosts = []string{p.Name}
+		u.Hosts, u.Use = []string{p.Name}, use(p)
 		// A Job whose pod is deleted makes another one.
 		u.Leaving = p.DeletionTimestamp != nil || gone[s.Name]
 		if !bare && !open[s.Name] {
 			continue
 		}
 		follow(u, p)
+		if u.Phase == platform.Pending && u.Trouble == "" && u.Placed.IsZero() && now.Sub(p.CreationTimestamp.Time) > unscheduled {
+			u.Trouble, u.Detail = backoff.Unschedulable, noScheduler
+		}
 		if p.Status.Phase == corev1.PodFailed && open[s.Name] {
 			// The Job makes another pod, or says in a moment that it makes none.
 			u.Phase, u.Ended = platform.Pending, time.Time{}
@@ -102,7 +112,7 @@ func finish(u *platform.Unit, j *batchv1.Job) {
 
 // follow notes how far a pod has come.
 func follow(u *platform.Unit, p *corev1.Pod) {
-	u.Began, u.Trouble, u.Detail = time.Time{}, "", ""
+	u.Placed, u.Began, u.Trouble, u.Detail = time.Time{}, time.Time{}, "", ""
 	if begun(p) {
 		u.Began = start(p)
 	}
@@ -120,8 +130,40 @@ func follow(u *platform.Unit, p *corev1.Pod) {
 			u.Phase = platform.Running
 			return
 		}
+		u.Placed = placed(p)
 		u.Trouble, u.Detail = obstacle(p)
 	}
+}
+
+// What podstarter's pilot writes into its pod when it gives a payload container to a
+// job, and the container's variable that follows it.
+const (
+	noncePrefix = "podstarter/nonce-"
+	nonceEnv    = "POD_STARTER_NONCE"
+)
+
+// use returns what a pod tells of jobs. Each job that runs in a payload container was
+// bound to it before, which is written into an annotation that stays. A container
+// without the variable for that, of a pilot of another kind, tells nothing.
+func use(p *corev1.Pod) platform.Use {
+	all := payloads(&p.Spec)
+	tells := len(all) > 0
+	for _, c := range all {
+		if p.Annotations[noncePrefix+c.Name] != "" {
+			return platform.Used
+		}
+		tells = tells && slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return isNonce(c.Name, e) })
+	}
+	if tells {
+		return platform.Unused
+	}
+	return platform.UseUnknown
+}
+
+// isNonce reports whether a variable of a container has the nonce of its last job.
+func isNonce(container string, e corev1.EnvVar) bool {
+	return e.Name == nonceEnv && e.ValueFrom != nil && e.ValueFrom.FieldRef != nil &&
+		e.ValueFrom.FieldRef.FieldPath == "metadata.annotations['"+noncePrefix+container+"']"
 }
 
 // begun reports whether the pilot of a pod has begun. The phase alone does not say
@@ -140,6 +182,19 @@ func begun(p *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// placed returns when a pod that waits got a node, or zero if it has none.
+func placed(p *corev1.Pod) time.Time {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionTrue {
+			return c.LastTransitionTime.Time
+		}
+	}
+	if p.Spec.NodeName != "" {
+		return p.CreationTimestamp.Time
+	}
+	return time.Time{}
 }
 
 // start returns when a pod that has begun did so. Its start time is that at which
@@ -190,7 +245,7 @@ var pulls = []string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "I
 // obstacle returns why a pod does not begin, if it is known.
 func obstacle(p *corev1.Pod) (backoff.Reason, string) {
 	for _, c := range p.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && (c.Reason == corev1.PodReasonUnschedulable || c.Reason == corev1.PodReasonSchedulingGated) {
 			return backoff.Unschedulable, shortest(c.Message, maxDetail)
 		}
 	}
@@ -200,7 +255,7 @@ func obstacle(p *corev1.Pod) (backoff.Reason, string) {
 		case w == nil:
 		case slices.Contains(pulls, w.Reason):
 			return backoff.ImageFailed, shortest(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), maxDetail)
-		case w.Reason == "CreateContainerConfigError" || w.Reason == "CreateContainerError":
+		case w.Reason == "CreateContainerConfigError", w.Reason == "CreateContainerError", w.Reason == "CrashLoopBackOff" && !payloadName(c.Name):
 			return backoff.Failed, shortest(fmt.Sprintf("container %s: %s: %s", c.Name, w.Reason, w.Message), maxDetail)
 		}
 	}

@@ -67,6 +67,9 @@ func (m *Model) Withdraw(_ context.Context, name string) error {
 func (m *Model) End(_ context.Context, name string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if u := m.units[name]; u != nil && u.Use == platform.Used {
+		return fmt.Errorf("ending %s: %w", name, platform.ErrBegun)
+	}
 	delete(m.units, name)
 	return nil
 }
@@ -104,6 +107,16 @@ func (m *Model) Stick(name string) {
 // Refuse notes that the pod of a unit is refused.
 func (m *Model) Refuse(name string) {
 	m.change(name, func(u *platform.Unit) { u.Trouble, u.Detail = backoff.Denied, "exceeded quota" })
+}
+
+// Place notes that a unit has a node.
+func (m *Model) Place(name string) {
+	m.change(name, func(u *platform.Unit) { u.Placed = m.now() })
+}
+
+// Mark notes what can be told of the jobs of a unit.
+func (m *Model) Mark(name string, use platform.Use) {
+	m.change(name, func(u *platform.Unit) { u.Use = use })
 }
 
 // Leave notes that a unit is being deleted.
