@@ -36,7 +36,7 @@ const (
 
 // attributes are those of a slot that count.
 var attributes = []string{
-	"Name", podName, "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Offline",
+	"Name", podName, "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Payloads", "Offline",
 	"GlobalJobId", "JobStart", "JobStarts", "JobBusyTimeCount", "JobBusyTimeAvg",
 }
 
@@ -136,7 +136,10 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 	if p.Slot == "" && !strings.EqualFold(ad.StringOr("SlotType", ""), "Dynamic") {
 		p.Slot = name
 	}
-	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs")}
+	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs"), Payloads: count(ad, "Payloads")}
+	if ad.BoolOr("PartitionableSlot", false) && !ad.Has("Payloads") {
+		have.Payloads = most // it does not count them
+	}
 	switch state := ad.StringOr("State", ""); state {
 	case "Drained":
 		p.Draining = true
@@ -180,5 +183,7 @@ func (p *Pod) statistics(ad *classads.Ad) {
 
 // count reads an amount; sums of what hostile slots say must not overflow.
 func count(ad *classads.Ad, name string) int64 {
-	return min(max(ad.IntOr(name, 0), 0), 1<<40)
+	return min(max(ad.IntOr(name, 0), 0), most)
 }
+
+const most = 1 << 40

@@ -45,12 +45,47 @@ Cpus = 1
 		t.Fatal(err)
 	}
 	want := map[string]*Pod{
-		"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000}, Claims: []Claim{{Amount: resources.Amount{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1}}}},
+		"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000, Payloads: 1 << 40}, Claims: []Claim{{Amount: resources.Amount{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1}}}},
 		"p-2": {Slot: "slot1@p-2", Draining: true},
-		"p-4": {Slot: "slot1@p-4", Free: resources.Amount{CPUs: 1}},
+		"p-4": {Slot: "slot1@p-4", Free: resources.Amount{CPUs: 1, Payloads: 1 << 40}},
 	}
 	if diff := cmp.Diff(want, pods); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A partitionable slot with CPUs left and no payload container takes no job. One that does
+// not count its containers says nothing of them.
+func TestPayloads(t *testing.T) {
+	pods, err := Read(strings.NewReader(`Name = "slot1@p"
+PartitionableSlot = true
+State = "Unclaimed"
+Cpus = 6
+Payloads = 0
+
+Name = "slot1_1@p"
+SlotType = "Dynamic"
+State = "Claimed"
+Cpus = 1
+Payloads = 1
+
+Name = "slot1@q"
+PartitionableSlot = true
+State = "Unclaimed"
+Cpus = 6
+
+Name = "slot1@r"
+State = "Unclaimed"
+Cpus = 1
+`))
+	one := resources.Amount{CPUs: 1, Payloads: 1}
+	want := map[string]*Pod{
+		"p": {Slot: "slot1@p", Free: resources.Amount{CPUs: 6}, Claims: []Claim{{Amount: one}}},
+		"q": {Slot: "slot1@q", Free: resources.Amount{CPUs: 6, Payloads: 1 << 40}},
+		"r": {Slot: "slot1@r", Free: resources.Amount{CPUs: 1}},
+	}
+	if diff := cmp.Diff(want, pods); diff != "" || err != nil {
+		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
 }
 
@@ -129,7 +164,7 @@ func TestBadSlots(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	got := Arguments("cm:9618", "site")
-	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
+	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Payloads,Offline,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
