@@ -115,10 +115,10 @@ fuzz: ## every fuzz target for FUZZTIME each
 	  done; \
 	done; done
 
-scraped: ## Prometheus' own scraper and query engine read the provisioner's metrics and alerts; its libraries take minutes to build, so it is no part of `make test`
+scraped: ## Prometheus' own scraper and query engine, and KEDA's scaler, read the provisioner's metrics and alerts; building their libraries takes two processors ten minutes, so it is no part of `make test`
 	$(GO) -C integration/scraped mod tidy -diff
 	$(GO) -C integration/scraped vet ./...
-	$(GO) -C integration/scraped test -count=1 ./...
+	$(GO) -C integration/scraped test -count=1 -timeout 30m ./...
 
 volumes: ## common input files on XFS and Btrfs, as root, with loop devices
 	$(GO) test -tags volumes -count=1 -v -run TestReflinks ./sandbox/commonfiles
