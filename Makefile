@@ -10,7 +10,7 @@ VERSION  ?= $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/de
 GOFLAGS_STATIC = -trimpath -ldflags '-s -w$(if $(VERSION), -X podstarter/internal/buildinfo.version=$(VERSION))'
 FUZZTIME  ?= 30s
 
-.PHONY: build release image test unit compiler e2e demo demo-provisioner bench bench-memory bench-pulls bench-spares bench-images scale scale-provisioner nodes lint fuzz volumes mutants matrix docs clean pool pool-up pool-down
+.PHONY: build release image test unit compiler e2e demo demo-provisioner bench bench-memory bench-pulls bench-spares bench-images scale scale-provisioner nodes lint fuzz scraped volumes mutants matrix docs clean pool pool-up pool-down
 
 build: ## five static binaries in bin/
 	CGO_ENABLED=0 $(GO) build $(GOFLAGS_STATIC) -o bin/condor_pod_starter ./starter
@@ -114,6 +114,11 @@ fuzz: ## every fuzz target for FUZZTIME each
 	    echo "$$pkg $$target"; $(GO) -C $$module test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$pkg || exit 1; \
 	  done; \
 	done; done
+
+scraped: ## Prometheus' own scraper and query engine, and KEDA's scaler, read the provisioner's metrics and alerts; building their libraries takes two processors ten minutes, so it is no part of `make test`
+	$(GO) -C integration/scraped mod tidy -diff
+	$(GO) -C integration/scraped vet ./...
+	$(GO) -C integration/scraped test -count=1 -timeout 30m ./...
 
 volumes: ## common input files on XFS and Btrfs, as root, with loop devices
 	$(GO) test -tags volumes -count=1 -v -run TestReflinks ./sandbox/commonfiles

@@ -96,6 +96,9 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 	if err != nil {
 		return err
 	}
+	if set.Batch == nil {
+		template.Contain(templates)
+	}
 	nameVersion(ctx, templates, words)
 	switch {
 	case o.ads > 0:

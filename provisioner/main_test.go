@@ -78,6 +78,27 @@ func count(t *testing.T, m *model.Model) int {
 	return len(units)
 }
 
+// In a pod each job takes a payload container; in a glidein of a batch system there is none.
+func TestContainers(t *testing.T) {
+	for platform, want := range map[string]int{
+		"kubernetes": 2,
+		"batch\nbatch: {submit: [s], id: '(x)', status: [s], cancel: [s, '{name}'], fields: [name, id, state, note], states: {Q: pending, R: running}}": 1,
+	} {
+		args, m := site(t)
+		for name, text := range map[string]string{
+			args[1]: "name: site\nschedds: [ap]\nplatform: " + platform + "\n",
+			filepath.Join(args[3], "plain.template.yaml"): "name: plain\nmanifest: pod.yaml\nslots: 2\npartitionable: true\nlifetime: 8h\nshapes:\n- {name: one, cpus: 4, memory: 2Gi, disk: 1Gi}\n",
+		} {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, words, err := start(t.Context(), m, append(args, "-once")...); err != nil || count(t, m) != want {
+			t.Errorf("%s: for three jobs %d pods of two containers are made, want %d: %v\n%s", platform, count(t, m), want, err, words)
+		}
+	}
+}
+
 func TestVersion(t *testing.T) {
 	if out, _, err := start(t.Context(), nil, "-version"); err != nil || out != buildinfo.Version()+"\n" {
 		t.Errorf("%q, %v", out, err)

@@ -171,7 +171,7 @@ func TestJobsGetPods(t *testing.T) {
 		submit(ctx, t, s, "wide", "request_cpus = 2\n", inTurn(each), each),
 		submit(ctx, t, s, "deep", "request_memory = 256\n", inTurn(each), each),
 	)
-	likeTheTemplates(ctx, t, s)
+	likeTheTemplates(ctx, t, s, s.Templates[0])
 	if _, err := s.kubectl(ctx, "delete", "pod", "--selector=app.kubernetes.io/component=provisioner", "--grace-period=1"); err != nil {
 		t.Fatal(err)
 	}
@@ -230,12 +230,12 @@ func TestJobsGetPods(t *testing.T) {
 
 // likeTheTemplates compares the first slot that comes with what the provisioner expects of such pods: it makes none for a job that
 // its own idea of a slot does not match, and too many if a slot seems smaller than it was to be.
-func likeTheTemplates(ctx context.Context, t *testing.T, s *Site) {
+func likeTheTemplates(ctx context.Context, t *testing.T, s *Site, of Template) {
 	t.Helper()
 	var text string
 	err := harness.Poll(ctx, "a slot", func() (bool, error) {
 		var err error
-		text, err = pool.AP(ctx, "condor_status", "-long", "-limit", "1", "-constraint", Attribute+" =?= "+strconv.Quote(s.Mark))
+		text, err = pool.AP(ctx, "condor_status", "-long", "-limit", "1", "-constraint", Attribute+" =?= "+strconv.Quote(s.Mark)+" && SlotType != \"Dynamic\"")
 		return strings.TrimSpace(text) != "", err
 	})
 	if err != nil {
@@ -246,7 +246,7 @@ func likeTheTemplates(ctx context.Context, t *testing.T, s *Site) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for name, content := range map[string]string{"a.template.yaml": "name: glidein\nmanifest: a.yaml\n" + shapes, "a.yaml": ""} {
+	for name, content := range map[string]string{"a.template.yaml": of.text(s.Mark), of.Name + ".yaml": ""} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -255,15 +255,17 @@ func likeTheTemplates(ctx context.Context, t *testing.T, s *Site) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	template.Contain(templates)
+	// What jobs have left of it is less.
 	size := func(ad *classads.Ad) string {
-		return fmt.Sprint(ad.IntOr("Cpus", 0), ad.IntOr("Memory", 0), ad.IntOr("Disk", 0), ad.IntOr("GPUs", 0))
+		return fmt.Sprint(ad.IntOr("TotalSlotCpus", 0), ad.IntOr("TotalSlotMemory", 0), ad.IntOr("TotalSlotDisk", 0), ad.IntOr("TotalSlotGPUs", 0), ad.IntOr("TotalSlotPayloads", 0))
 	}
 	var sizes []string
 	for _, shape := range templates[0].Shapes {
 		sizes = append(sizes, size(templates[0].Slot(shape, nil)))
 	}
 	if !slices.Contains(sizes, size(real)) {
-		t.Errorf("a slot has Cpus, Memory, Disk and GPUs %s, and the templates have %q", size(real), sizes)
+		t.Errorf("a slot has Cpus, Memory, Disk, GPUs and Payloads %s, and the templates have %q", size(real), sizes)
 	}
 	expected := templates[0].Slot(templates[0].Shapes[0], nil)
 	for name, value := range real.All() {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,11 @@ type Template struct {
 	Text string
 	// Pilot is the image of its pilots; empty is the pool's.
 	Pilot string
+	// Containers is how many payload containers its pods have; 0 is one. Each is a slot, or one slot is cut for the jobs.
+	Containers    int
+	Partitionable bool
+	// GPUs: each payload container has a GPU.
+	GPUs bool
 }
 
 // Name begins the names of the site's pods.
@@ -181,15 +187,25 @@ func (s *Site) write(ctx context.Context, dir string) error {
 		"90-pool.conf":     base,
 		"provisioner.yaml": "name: " + Name + "\n" + s.Config,
 	}
-	generated := []string{}
+	generated, resources := []string{}, []string{"../provisioner"}
 	for _, t := range s.Templates {
-		text, err := s.manifest(ctx, filepath.Join(dir, "pods-"+t.Name), config, t)
+		text, err := s.manifest(ctx, dir, config+t.configuration(), t)
 		if err != nil {
 			return err
 		}
-		files[t.Name+".yaml"] = text
-		files[t.Name+".template.yaml"] = fmt.Sprintf("name: %[1]s\nmanifest: %[1]s.yaml\nslot: |\n  %[2]s = %[3]q\n%[4]s", t.Name, Attribute, s.Mark, t.Text)
+		text, configs, err := several(text, t.payloads())
+		if err != nil {
+			return fmt.Errorf("copying the payload container of %s: %w", t.Name, err)
+		}
+		files[t.Name+".yaml"], files[t.Name+".template.yaml"] = text, t.text(s.Mark)
 		generated = append(generated, t.Name+".yaml", t.Name+".template.yaml")
+		if t.configuration() == "" && !t.GPUs {
+			continue // its ConfigMap is the site's
+		}
+		for name, text := range configs {
+			files[name+".yaml"] = text
+			resources = append(resources, name+".yaml")
+		}
 	}
 	port, err := s.apiPort(ctx)
 	if err != nil {
@@ -212,7 +228,7 @@ func (s *Site) write(ctx context.Context, dir string) error {
 		return object{"name": name, "namespace": harness.Namespace, "behavior": behavior, "files": files}
 	}
 	return writeKustomization(own, files, object{
-		"resources": []string{"../provisioner"},
+		"resources": resources,
 		"labels":    []object{{"pairs": object{ours: ""}}},
 		"images":    []object{image("registry.example.org/podstarter/pilot", s.Pool.Image("pilot"))},
 		"patches":   []object{{"target": object{"kind": "Deployment"}, "patch": string(patch)}},
@@ -224,7 +240,12 @@ func (s *Site) write(ctx context.Context, dir string) error {
 }
 
 // manifest is what kustomize makes of the pods of a template. They have images and network of the pool, and logs where the pool has them.
-func (s *Site) manifest(ctx context.Context, dir, config string, t Template) (string, error) {
+func (s *Site) manifest(ctx context.Context, deploy, config string, t Template) (string, error) {
+	dir := filepath.Join(deploy, "pods-"+t.Name)
+	folder, err := t.folder(deploy)
+	if err != nil {
+		return "", err
+	}
 	port, err := s.apiPort(ctx)
 	if err != nil {
 		return "", err
@@ -253,7 +274,7 @@ func (s *Site) manifest(ctx context.Context, dir, config string, t Template) (st
 		return "", err
 	}
 	err = writeKustomization(dir, map[string]string{"90-test.conf": config}, object{
-		"resources":          []string{"../provisioner/glidein"},
+		"resources":          []string{folder},
 		"images":             []object{image("registry.example.org/podstarter/pilot", pilot), image("docker.io/library/debian", s.Pool.Image("debian"))},
 		"patches":            []object{{"target": object{"kind": "Job"}, "patch": string(patch)}},
 		"configMapGenerator": []object{{"name": "glidein-config", "namespace": harness.Namespace, "behavior": "merge", "files": []string{"90-test.conf"}}},
@@ -270,7 +291,18 @@ func (s *Site) poolConfiguration(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return s.kubectl(ctx, "get", "configmap", name, "-o", `jsonpath={.data['90-test\.conf']}`)
+	text, err := s.kubectl(ctx, "get", "configmap", name, "-o", `jsonpath={.data['90-test\.conf']}`)
+	if err != nil {
+		return "", err
+	}
+	var kept []string
+	for line := range strings.Lines(text) {
+		// A device of the pool's own execution point is not the site's.
+		if name, _, _ := strings.Cut(line, " "); !slices.Contains([]string{"POD_STARTER_GPU_CONTAINERS", "NUM_SLOTS_TYPE_1", "SLOT_TYPE_1"}, name) {
+			kept = append(kept, line)
+		}
+	}
+	return strings.Join(kept, ""), nil
 }
 
 // configuration is that of the site's pods: the pool's own execution point's, with what is different.

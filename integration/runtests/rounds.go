@@ -25,6 +25,9 @@ type round struct {
 // hundred cases, and few that wait for long.
 const many = "^(basic|submit|files|policy|steering|shadow|chirp)/"
 
+// manyJobs are tests of the provisioner whose pods have several payload containers, or GPUs.
+const manyJobs = "^(TestSeveralJobsInAPod|TestGPUs)$"
+
 // roundsOf are all rounds. Each begins with a pool of its own choices, or starts all that it needs itself.
 func roundsOf(pool string) []round {
 	host := func(args ...string) step {
@@ -72,7 +75,11 @@ func roundsOf(pool string) []round {
 			up(pool, "--slots", "3"), tests("podfailures", "-rows", "^pod deleted"),
 		}},
 		{"Jobs and Deployments", []step{fresh(pool, "--controllers"), tests("controllers", "-v"), chart()}},
-		{"the provisioner", []step{fresh(pool, "--controllers"), tests("provision", "-v")}},
+		{"the provisioner", []step{fresh(pool, "--controllers"), tests("provision", "-v", "-skip", manyJobs)}},
+		{"the provisioner with several jobs and GPUs in a pod", []step{fresh(pool, "--controllers", "--gpus", "1"), tests("provision", "-v", "-run", manyJobs)}},
+		{"the provisioner with HTCondor 23.9", []step{
+			fresh(pool, "--controllers", "--condor", "23.9"), tests("provision", "-v", "-run", "^(TestPodsThatAreOfNoUse|TestSeveralJobsInAPod)$"),
+		}},
 		{"the first job, as the page says", []step{fresh(pool, "--controllers", "--network", "nat"), tests("firstjob", "-v")}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),

@@ -121,6 +121,11 @@ func Ads(f Form) []*classads.Ad {
 		set(ad, "Rank", rank)
 		if f.Template.Partitionable {
 			ad.SetString("MachineResources", "Cpus Memory Disk GPUs")
+			if f.Shape.Pod.Payloads > 0 {
+				ad.SetString("MachineResources", "Cpus Memory Disk GPUs Payloads")
+				ad.SetInt("Payloads", f.Shape.Pod.Payloads)
+				ad.SetInt("ConsumptionPayloads", 1)
+			}
 			set(ad, "ConsumptionCpus", "quantize(TARGET.RequestCpus, {1})")
 			set(ad, "ConsumptionMemory", "quantize(TARGET.RequestMemory, {128})")
 			set(ad, "ConsumptionDisk", "quantize(TARGET.RequestDisk, {1024})")

@@ -60,6 +60,16 @@ func TestAds(t *testing.T) {
 	}
 }
 
+// In a pod each job takes a payload container, which the negotiator counts down as it does CPUs.
+func TestAdsOfContainers(t *testing.T) {
+	all := []template.Template{load(t, plain)}
+	template.Contain(all)
+	ad := Ads(Form{Unit: "site-plain-1", Template: all[0], Shape: all[0].Shapes[0], Lifetime: time.Minute})[0]
+	if got := ad.StringOr("MachineResources", ""); got != "Cpus Memory Disk GPUs Payloads" || ad.IntOr("Payloads", 0) != 2 || ad.IntOr("ConsumptionPayloads", 0) != 1 {
+		t.Errorf("the ad is\n%s", ad.FormatOld())
+	}
+}
+
 func TestAdsOfSlots(t *testing.T) {
 	tpl := load(t, strings.NewReplacer("partitionable: true\n", "", "rank: TARGET.JobPrio\n", "").Replace(plain))
 	ads := Ads(Form{Unit: "site-plain-1", Template: tpl, Shape: tpl.Shapes[0], Lifetime: time.Minute})

@@ -168,7 +168,7 @@ func (p *pass) closer(a, b Fit) bool {
 func (p *pass) find(g, f int, fit Fit) *room {
 	all := p.rooms[fit.Shape]
 	for ; p.next[g][f] < len(all); p.next[g][f]++ {
-		if r := &all[p.next[g][f]]; r.left.Fits(fit.Request) && r.left != (resources.Amount{}) {
+		if r := &all[p.next[g][f]]; r.takes(fit) {
 			return r
 		}
 	}
@@ -180,7 +180,7 @@ func (p *pass) find(g, f int, fit Fit) *room {
 func (p *pass) rely(g int) *Fit {
 	for f, fit := range p.fits(g) {
 		for i := range p.stuck[fit.Shape] {
-			if r := &p.stuck[fit.Shape][i]; r.left.Fits(fit.Request) && r.left != (resources.Amount{}) {
+			if r := &p.stuck[fit.Shape][i]; r.takes(fit) {
 				r.left = r.left.Minus(fit.Request)
 				if fit.Request == (resources.Amount{}) {
 					r.left = resources.Amount{}
@@ -226,8 +226,13 @@ func (p *pass) open(g int, user *claimant) (fit int, why refusal) {
 	}
 	best, bestScore := -1, score{}
 	var refused []refusal
+	var notFor refusal
 	for f, candidate := range p.fits(g) {
 		if !p.in.Shapes[candidate.Shape].Size.Fits(candidate.Request) {
+			continue
+		}
+		if candidate.NotFor != "" {
+			notFor = refusal{NeedsNoGPU, candidate.NotFor}
 			continue
 		}
 		if why := p.gates.fit(g, candidate); why != (refusal{}) {
@@ -241,6 +246,8 @@ func (p *pass) open(g int, user *claimant) (fit int, why refusal) {
 		}
 	}
 	switch {
+	case best < 0 && len(refused) == 0 && notFor != (refusal{}):
+		return -1, notFor
 	case best < 0 && len(refused) == 0:
 		return -1, refuse(TooLarge, "all shapes that match are smaller than the request")
 	case best < 0:

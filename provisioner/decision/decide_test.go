@@ -92,6 +92,40 @@ func TestDecide(t *testing.T) {
 			outcomes: []Outcome{{Idle: 2, New: 2}, {Idle: 1, New: 1}},
 		},
 		{
+			name: "no GPU for those who need none, whoever else has no room, and none that is on its way for others",
+			set: func(in *Input) {
+				in.demand(0, one, []int{small, graphics}, alice(3))
+				in.demand(0, gpu, []int{graphics}, bob(1))
+				in.Fits[0][1] = Fit{Shape: graphics, Request: gpu, NotFor: "it has GPUs"}
+				in.Templates[0].MaxPods = 1
+				in.Pods = []Pod{{ID: "coming", Shape: graphics, Phase: Pending, Created: start, Free: gpu}}
+			},
+			create: []Creation{{Shape: small, Count: 1, User: "alice"}},
+			outcomes: []Outcome{
+				{Idle: 3, New: 1, Waiting: []Reason{{2, "the limit of 1 pods of plain is reached", TemplateLimit}}},
+				{Idle: 1, Coming: 1},
+			},
+		},
+		{
+			name: "a job that needs no GPU takes one that is free, and waits if there is nothing else",
+			set: func(in *Input) {
+				in.demand(0, one, []int{graphics}, alice(2))
+				in.Fits[0][0] = Fit{Shape: graphics, Request: gpu, NotFor: "it has GPUs"}
+				in.Pods = []Pod{{ID: "free", Shape: graphics, Phase: Reported, Free: gpu}, {ID: "stuck", Shape: graphics, Phase: Pending, Stuck: true, Created: start, Free: gpu}}
+			},
+			outcomes: []Outcome{{Idle: 2, Free: 1, Waiting: []Reason{{1, "it has GPUs", NeedsNoGPU}}}},
+		},
+		{
+			name: "a job that needs no GPU takes what one that needs it leaves",
+			set: func(in *Input) {
+				in.demand(0, resources.Amount{CPUs: 1, GPUs: 1}, []int{graphics}, alice(1))
+				in.demand(0, resources.Amount{CPUs: 1}, []int{graphics}, bob(2))
+				in.Fits[1][0].NotFor = "it has GPUs"
+			},
+			create:   []Creation{{Shape: graphics, Count: 1, User: "alice"}},
+			outcomes: []Outcome{{Idle: 1, New: 1}, {Idle: 2, New: 2}},
+		},
+		{
 			name:     "jobs that match nothing get no pod",
 			set:      func(in *Input) { in.demand(0, one, nil, alice(1000)) },
 			outcomes: []Outcome{{Idle: 1000, Waiting: []Reason{{1000, "no template has slots that match", NoMatch}}}},

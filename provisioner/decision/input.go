@@ -114,6 +114,10 @@ type Fit struct {
 	Bounded bool
 	Most    int
 	Why     string
+	// NotFor is why no pod of the shape is made for such a job, which needs none of its
+	// GPUs; it is empty if one may be. The job counts only on what is free there, and on
+	// pods whose GPUs others take.
+	NotFor string
 }
 
 // Phase is how far a pod has come.

@@ -54,6 +54,7 @@ type Cause string
 const (
 	NoMatch        Cause = "NoMatch"        // no template has slots that match
 	TooLarge       Cause = "TooLarge"       // the shapes that match are too small
+	NeedsNoGPU     Cause = "NeedsNoGPU"     // all shapes that match have GPUs, and the job requests none
 	PodLimit       Cause = "PodLimit"       // limits.pods
 	ComingLimit    Cause = "ComingLimit"    // limits.coming
 	RoundLimit     Cause = "RoundLimit"     // limits.perRound, or the bound of one decision
@@ -71,7 +72,7 @@ const (
 
 // Causes are all causes.
 var Causes = []Cause{
-	NoMatch, TooLarge, PodLimit, ComingLimit, RoundLimit, UserLimit, Ramping, ShapeRefused, ShapeLimit,
+	NoMatch, TooLarge, NeedsNoGPU, PodLimit, ComingLimit, RoundLimit, UserLimit, Ramping, ShapeRefused, ShapeLimit,
 	TemplateLimit, TemplateComing, BackOff, NoNode, Untaken, JustWithdrawn,
 }
 

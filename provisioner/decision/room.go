@@ -31,6 +31,15 @@ type room struct {
 	stuck bool
 }
 
+// takes reports whether a job may count on the room: it is large enough, and what is not
+// free already keeps its GPUs for jobs that need them.
+func (r *room) takes(fit Fit) bool {
+	if fit.NotFor != "" && r.kind >= coming && r.left.GPUs > 0 {
+		return false
+	}
+	return r.left.Fits(fit.Request) && r.left != (resources.Amount{})
+}
+
 // rooms has the room of all pods, by shape, in the order in which jobs take it.
 type rooms [][]room
 

@@ -11,12 +11,17 @@ type Amount struct {
 	Memory int64 // MiB
 	Disk   int64 // KiB
 	GPUs   int64
+	// Payloads are payload containers, each of which runs one job at a time (Payloads
+	// of a partitionable slot). Where jobs take none, a pod has 0.
+	Payloads int64
 }
 
 // fields lists the parts of an amount, so that no operation forgets one.
-func (a Amount) fields() [4]int64 { return [4]int64{a.CPUs, a.Memory, a.Disk, a.GPUs} }
+func (a Amount) fields() [5]int64 { return [5]int64{a.CPUs, a.Memory, a.Disk, a.GPUs, a.Payloads} }
 
-func of(f [4]int64) Amount { return Amount{CPUs: f[0], Memory: f[1], Disk: f[2], GPUs: f[3]} }
+func of(f [5]int64) Amount {
+	return Amount{CPUs: f[0], Memory: f[1], Disk: f[2], GPUs: f[3], Payloads: f[4]}
+}
 
 // Plus returns the sum of both.
 func (a Amount) Plus(b Amount) Amount {
@@ -97,6 +102,9 @@ func (a Amount) String() string {
 	text := fmt.Sprintf("%d CPUs, %d MiB memory, %d KiB disk", a.CPUs, a.Memory, a.Disk)
 	if a.GPUs > 0 {
 		text += fmt.Sprintf(", %d GPUs", a.GPUs)
+	}
+	if a.Payloads > 0 {
+		text += fmt.Sprintf(", %d payload containers", a.Payloads)
 	}
 	return text
 }

@@ -32,6 +32,8 @@ func TestAmount(t *testing.T) {
 		{"the limit counts", pod, job, 3, 3},
 		{"no GPU there", Amount{CPUs: 8, Memory: 16384, Disk: 1 << 20}, Amount{CPUs: 1, GPUs: 1}, 100, 0},
 		{"one GPU", pod, Amount{CPUs: 1, GPUs: 1}, 100, 1},
+		{"no container left", Amount{CPUs: 8, Memory: 16384, Disk: 1 << 20}, Amount{CPUs: 1, Payloads: 1}, 100, 0},
+		{"containers are scarce", Amount{CPUs: 8, Payloads: 2}, Amount{CPUs: 1, Payloads: 1}, 100, 2},
 		{"nothing asked for", pod, Amount{}, 7, 7},
 		{"no room", Amount{}, job, 7, 0},
 	} {

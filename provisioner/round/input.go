@@ -45,6 +45,9 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 				s := r.shapes[i]
 				request := r.config.Templates[s.template].Request(s.promise, m.Request)
 				fit := decision.Fit{Shape: i, Request: request, Rank: m.Rank}
+				if s.Size.GPUs > 0 && m.Request.GPUs == 0 {
+					fit.NotFor = "pods with GPUs are made for jobs that request GPUs"
+				}
 				if most, why := r.takers.group(rep.Groups[g].ID, r.config.Templates[s.template].Name, rep.At); most >= 0 {
 					fit.Bounded, fit.Most, fit.Why = true, most, why
 				}

@@ -2,6 +2,7 @@ package round
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -58,6 +59,46 @@ func TestInput(t *testing.T) {
 	}
 	if fits := in.Fits[0]; len(fits) != 1 || fits[0].Rank != 7 || fits[0].Request.CPUs != 1 {
 		t.Errorf("the fits are %+v", fits)
+	}
+}
+
+// A pod has room for as many jobs as it has payload containers, however small they are, and one
+// whose containers are in use has none.
+func TestPayloads(t *testing.T) {
+	templates := load(t, "name: plain\nmanifest: job.yaml\nslots: 3\npartitionable: true\nshapes:\n- {name: four, cpus: 4, memory: 8Gi, disk: 4Gi}\n")
+	template.Contain(templates)
+	now := time.Date(2026, 11, 2, 8, 0, 0, 0, time.UTC)
+	m := model.New(func() time.Time { return now })
+	for _, name := range []string{"full", "waits"} {
+		if err := m.Create(t.Context(), platform.Spec{Name: name, Template: "plain", Shape: "four", User: "alice@x"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Begin("full")
+	p := &pool{
+		groups: []demand.Group{jobs(t, 8, plainJob)},
+		slots: map[string]*supply.Pod{
+			"full": {Free: resources.Amount{CPUs: 9, Memory: 20000, Disk: 12 << 20}, Claims: slices.Repeat([]supply.Claim{{Amount: resources.Amount{CPUs: 1, Memory: 128, Disk: 1, Payloads: 1}}}, 3)},
+		},
+	}
+	r := New(Config{Prefix: "site", Templates: templates, Now: func() time.Time { return now }, ReportWithin: time.Minute, DryRun: true}, usersOf{p}, m)
+	rep := r.Run(t.Context())
+	if got := rep.Output.Groups[0]; got.Free != 0 || got.Coming != 3 || got.New != 5 || len(rep.Output.Create) != 1 || rep.Output.Create[0].Count != 2 {
+		t.Errorf("for 8 jobs, with one pod of three containers on its way and one that is full: %+v, %+v", got, rep.Output.Create)
+	}
+}
+
+// A pod with GPUs is made for those who request some.
+func TestNeedsNoGPU(t *testing.T) {
+	templates := load(t, "name: gpu\nmanifest: job.yaml\nshapes:\n- {name: one, cpus: 4, memory: 8Gi, disk: 4Gi, gpus: 1}\n")
+	m := model.New(time.Now)
+	p := &pool{groups: []demand.Group{jobs(t, 2, plainJob), jobs(t, 3, plainJob+"\nRequestGPUs = 1")}}
+	rep := New(Config{Prefix: "site", Templates: templates, Now: time.Now, ReportWithin: time.Minute, DryRun: true}, usersOf{p}, m).Run(t.Context())
+	want := []decision.Outcome{
+		{Idle: 2, Waiting: []decision.Reason{{Jobs: 2, Cause: decision.NeedsNoGPU, Why: "pods with GPUs are made for jobs that request GPUs"}}}, {Idle: 3, New: 3},
+	}
+	if diff := cmp.Diff(want, rep.Output.Groups); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
 	}
 }
 

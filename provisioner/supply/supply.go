@@ -37,8 +37,8 @@ const (
 
 // attributes are those of a slot that count.
 var attributes = []string{
-	"Name", podName, "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Offline",
-	"TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs", "GlobalJobId", "JobStart", "JobStarts", "JobBusyTimeCount", "JobBusyTimeAvg",
+	"Name", podName, "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Payloads", "Offline",
+	"TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs", "TotalSlotPayloads", "GlobalJobId", "JobStart", "JobStarts", "JobBusyTimeCount", "JobBusyTimeAvg",
 }
 
 // podName is the attribute by which a slot says in which pod it is.
@@ -146,7 +146,10 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		}
 		p.Whole = p.Whole.Most(whole(ad))
 	}
-	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs")}
+	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs"), Payloads: count(ad, "Payloads")}
+	if ad.BoolOr("PartitionableSlot", false) && !ad.Has("Payloads") {
+		have.Payloads = most // it does not count them
+	}
 	switch state := ad.StringOr("State", ""); state {
 	case "Drained":
 		p.Draining = true
@@ -200,13 +203,15 @@ func whole(ad *classads.Ad) resources.Amount {
 		}
 		return unsaid
 	}
-	return resources.Amount{CPUs: size("Cpus"), Memory: size("Memory"), Disk: size("Disk"), GPUs: size("GPUs")}
+	return resources.Amount{CPUs: size("Cpus"), Memory: size("Memory"), Disk: size("Disk"), GPUs: size("GPUs"), Payloads: size("Payloads")}
 }
 
 // unsaid is an amount that is not known.
-const unsaid = 1 << 40
+const unsaid = most
 
 // count reads an amount; sums of what hostile slots say must not overflow.
 func count(ad *classads.Ad, name string) int64 {
-	return min(max(ad.IntOr(name, 0), 0), 1<<40)
+	return min(max(ad.IntOr(name, 0), 0), most)
 }
+
+const most = 1 << 40

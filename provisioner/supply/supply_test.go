@@ -49,12 +49,47 @@ Cpus = 1
 		t.Fatal(err)
 	}
 	want := map[string]*Pod{
-		"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000}, Claims: []Claim{{Amount: resources.Amount{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1}}}},
+		"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000, Payloads: 1 << 40}, Claims: []Claim{{Amount: resources.Amount{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1}}}},
 		"p-2": {Slot: "slot1@p-2", Draining: true},
-		"p-4": {Slot: "slot1@p-4", Free: resources.Amount{CPUs: 1}},
+		"p-4": {Slot: "slot1@p-4", Free: resources.Amount{CPUs: 1, Payloads: 1 << 40}},
 	}
 	if diff := cmp.Diff(want, pods, noWhole); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
+	}
+}
+
+// A partitionable slot with CPUs left and no payload container takes no job. One that does
+// not count its containers says nothing of them.
+func TestPayloads(t *testing.T) {
+	pods, err := Read(strings.NewReader(`Name = "slot1@p"
+PartitionableSlot = true
+State = "Unclaimed"
+Cpus = 6
+Payloads = 0
+
+Name = "slot1_1@p"
+SlotType = "Dynamic"
+State = "Claimed"
+Cpus = 1
+Payloads = 1
+
+Name = "slot1@q"
+PartitionableSlot = true
+State = "Unclaimed"
+Cpus = 6
+
+Name = "slot1@r"
+State = "Unclaimed"
+Cpus = 1
+`))
+	one := resources.Amount{CPUs: 1, Payloads: 1}
+	want := map[string]*Pod{
+		"p": {Slot: "slot1@p", Free: resources.Amount{CPUs: 6}, Claims: []Claim{{Amount: one}}},
+		"q": {Slot: "slot1@q", Free: resources.Amount{CPUs: 6, Payloads: 1 << 40}},
+		"r": {Slot: "slot1@r", Free: resources.Amount{CPUs: 1}},
+	}
+	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
+		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
 }
 
@@ -133,7 +168,7 @@ func TestBadSlots(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	got := Arguments("cm:9618", "site")
-	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Offline,TotalSlotCpus,TotalSlotMemory,TotalSlotDisk,TotalSlotGPUs,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
+	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Payloads,Offline,TotalSlotCpus,TotalSlotMemory,TotalSlotDisk,TotalSlotGPUs,TotalSlotPayloads,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -158,10 +193,10 @@ func TestWhole(t *testing.T) {
 		text string
 		want resources.Amount
 	}{
-		"a static slot":            {"Name = \"slot1@p\"\nState = \"Claimed\"\nCpus = 2\nMemory = 4000\nDisk = 10\nGPUs = 0\n", resources.Amount{CPUs: 2, Memory: 4000, Disk: 10}},
-		"a slot with jobs":         {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nPartitionableSlot = true\nSlotType = \"Partitionable\"\nCpus = 0\nMemory = 0\nDisk = 1\nTotalSlotCpus = 4\nTotalSlotMemory = 8000\nTotalSlotDisk = 10.0\nTotalSlotGPUs = 1\n", resources.Amount{CPUs: 4, Memory: 8000, Disk: 10, GPUs: 1}},
-		"one that says nothing":    {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nPartitionableSlot = true\nCpus = 1\n", resources.Amount{CPUs: unsaid, Memory: unsaid, Disk: unsaid, GPUs: unsaid}},
-		"the largest of its slots": {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nCpus = 2\nMemory = 1\nDisk = 1\nGPUs = 0\n\nName = \"slot2@p\"\nState = \"Unclaimed\"\nCpus = 1\nMemory = 9\nDisk = 1\nGPUs = 0\n\nName = \"slot1_1@p\"\nSlotType = \"Dynamic\"\nState = \"Claimed\"\nCpus = 7\nTotalSlotCpus = 7\n", resources.Amount{CPUs: 2, Memory: 9, Disk: 1}},
+		"a static slot":            {"Name = \"slot1@p\"\nState = \"Claimed\"\nCpus = 2\nMemory = 4000\nDisk = 10\nGPUs = 0\n", resources.Amount{CPUs: 2, Memory: 4000, Disk: 10, Payloads: unsaid}},
+		"a slot with jobs":         {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nPartitionableSlot = true\nSlotType = \"Partitionable\"\nCpus = 0\nMemory = 0\nDisk = 1\nTotalSlotCpus = 4\nTotalSlotMemory = 8000\nTotalSlotDisk = 10.0\nTotalSlotGPUs = 1\nTotalSlotPayloads = 3\n", resources.Amount{CPUs: 4, Memory: 8000, Disk: 10, GPUs: 1, Payloads: 3}},
+		"one that says nothing":    {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nPartitionableSlot = true\nCpus = 1\n", resources.Amount{CPUs: unsaid, Memory: unsaid, Disk: unsaid, GPUs: unsaid, Payloads: unsaid}},
+		"the largest of its slots": {"Name = \"slot1@p\"\nState = \"Unclaimed\"\nCpus = 2\nMemory = 1\nDisk = 1\nGPUs = 0\n\nName = \"slot2@p\"\nState = \"Unclaimed\"\nCpus = 1\nMemory = 9\nDisk = 1\nGPUs = 0\n\nName = \"slot1_1@p\"\nSlotType = \"Dynamic\"\nState = \"Claimed\"\nCpus = 7\nTotalSlotCpus = 7\n", resources.Amount{CPUs: 2, Memory: 9, Disk: 1, Payloads: unsaid}},
 	} {
 		pods, err := Read(strings.NewReader(c.text))
 		if err != nil || pods["p"].Whole != c.want {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"podstarter/classads"
-	"podstarter/provisioner/resources"
 )
 
 // base is what the slots of every execution point of ours have. The site's own
@@ -57,7 +56,7 @@ func (t Template) Slot(s Shape, seen *Seen) *classads.Ad {
 	if t.Version != "" {
 		ad.SetString("CondorVersion", t.Version)
 	}
-	ad.Insert("WithinResourceLimits", limits(s.Size))
+	ad.Insert("WithinResourceLimits", t.limits(s))
 	ad.SetBool("PartitionableSlot", t.Partitionable)
 	ad.SetString("SlotType", map[bool]string{true: "Partitionable", false: "Static"}[t.Partitionable])
 	ad.Update(t.slot)
@@ -82,6 +81,10 @@ func (t Template) Slot(s Shape, seen *Seen) *classads.Ad {
 			ad.SetInt(prefix+name, size[i])
 		}
 	}
+	if t.contained {
+		ad.SetInt("Payloads", s.Pod.Payloads)
+		ad.SetInt("TotalSlotPayloads", s.Pod.Payloads)
+	}
 	if seen != nil {
 		if list := seen.available(whole.GPUs); list != nil {
 			ad.Insert("AvailableGPUs", list)
@@ -93,10 +96,16 @@ func (t Template) Slot(s Shape, seen *Seen) *classads.Ad {
 // limits is what a job may request of a slot: what one payload container has. The
 // startd adds such an expression to the Requirements of a slot (HTCondor
 // src/condor_startd.V6/Reqexp.cpp: WithinResourceLimits), and
-// condor_config.d/55-podstarter-size.conf says the same of a partitionable one.
-func limits(size resources.Amount) *classads.Expr {
-	e, err := classads.ParseExpr(fmt.Sprintf("(TARGET.RequestCpus ?: 1) <= %d && (TARGET.RequestMemory ?: 0) <= %d && (TARGET.RequestDisk ?: 0) <= %d && (TARGET.RequestGPUs ?: 0) <= %d",
-		size.CPUs, size.Memory, size.Disk, size.GPUs))
+// condor_config.d/55-podstarter-size.conf says the same of a partitionable one, from
+// which memory is cut in pieces. There a job takes all GPUs of its container.
+func (t Template) limits(s Shape) *classads.Expr {
+	size, memory, gpus := s.Size, "(TARGET.RequestMemory ?: 0)", "<="
+	if t.contained {
+		size.Disk = s.Pod.Disk // a volume of all containers
+		memory, gpus = fmt.Sprintf("quantize(TARGET.RequestMemory ?: 0, {%d})", piece), "=="
+	}
+	e, err := classads.ParseExpr(fmt.Sprintf("(TARGET.RequestCpus ?: 1) <= %d && %s <= %d && (TARGET.RequestDisk ?: 0) <= %d && (TARGET.RequestGPUs ?: 0) %s %d",
+		size.CPUs, memory, size.Memory, size.Disk, gpus, size.GPUs))
 	if err != nil {
 		panic(err) // the text is above
 	}

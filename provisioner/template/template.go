@@ -55,6 +55,8 @@ type Template struct {
 	EndUnreported time.Duration
 	// Token, if it is not nil, says that each pod gets a token of its own.
 	Token *Token
+	// contained: each job takes a payload container.
+	contained bool
 	// slot is what the site says of the slots.
 	slot *classads.Ad
 	// images are the rules of the pods about images; nil if the site gives none.
@@ -261,6 +263,21 @@ func quantity(text string, unit int64) (int64, error) {
 	return n, nil
 }
 
+// Contain says that jobs of these templates run in payload containers, as they do in
+// pods: each takes one of a partitionable slot, and gets no more than that has.
+// Containers with GPUs are counted by these (condor_config.d/95-podstarter-slots.conf).
+func Contain(templates []Template) {
+	for i := range templates {
+		t := &templates[i]
+		t.contained = t.Partitionable
+		for j := range t.Shapes {
+			if s := &t.Shapes[j]; t.contained && s.Size.GPUs == 0 {
+				s.Pod.Payloads = int64(t.Slots)
+			}
+		}
+	}
+}
+
 // Request returns what a job with a request takes of a pod: a slot that is not
 // partitionable is taken as a whole, and from a partitionable one the startd cuts
 // memory in pieces of 128 MiB, unless the site has changed that
@@ -268,6 +285,9 @@ func quantity(text string, unit int64) (int64, error) {
 func (t Template) Request(s Shape, request resources.Amount) resources.Amount {
 	if !t.Partitionable {
 		return s.Size
+	}
+	if s.Pod.Payloads > 0 {
+		request.Payloads = 1
 	}
 	if whole := s.Pod.Memory; request.Memory <= whole {
 		request.Memory = min((request.Memory+piece-1)/piece*piece, whole)

@@ -169,6 +169,55 @@ func TestStaticSlots(t *testing.T) {
 	}
 }
 
+// On Kubernetes each job takes a payload container, however little else it asks for. With GPUs
+// it takes all GPUs of its container, and a slot counts no other containers
+// (condor_config.d/95-podstarter-slots.conf).
+func TestContained(t *testing.T) {
+	all, err := Load(folder(t, map[string]string{"a.template.yaml": good, "b.template.yaml": strings.Replace(strings.Replace(good, "name: plain", "name: fixed", 1), "partitionable: true", "", 1), "job.yaml": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	Contain(all)
+	job := resources.Amount{CPUs: 1, Memory: 100}
+	for _, c := range []struct {
+		template, shape      int
+		pod, takes, payloads int64
+	}{{0, 0, 2, 1, 2}, {0, 1, 0, 0, 0}, {1, 0, 0, 0, -1}} {
+		tpl := all[c.template]
+		shape := tpl.Shapes[c.shape]
+		if got := tpl.Request(shape, job).Payloads; shape.Pod.Payloads != c.pod || got != c.takes {
+			t.Errorf("%s/%s: a pod has %d containers, and a job takes %d; want %d and %d", tpl.Name, shape.Name, shape.Pod.Payloads, got, c.pod, c.takes)
+		}
+		if got := tpl.Slot(shape, nil).IntOr("Payloads", -1); got != c.payloads {
+			t.Errorf("%s/%s: the slot has %d containers, want %d", tpl.Name, shape.Name, got, c.payloads)
+		}
+	}
+	for request, want := range map[string][2]bool{ // by the shape
+		"": {true, false}, "RequestGPUs = 0": {true, false}, "RequestGPUs = 1": {false, true}, "RequestGPUs = 2": {false, false},
+		"RequestMemory = 2048": {true, false}, "RequestMemory = 2049": {false, false}, "RequestDisk = 20971520": {true, false}, "RequestDisk = 20971521": {false, false}, "RequestGPUs = 1\nRequestMemory = 16384": {false, true},
+	} {
+		ad, err := classads.ParseOld("ProjectName = \"a\"\n" + request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, shape := range all[0].Shapes {
+			if got := classads.Accepts(all[0].Slot(shape, nil), ad, classads.Env{}); got != want[i] {
+				t.Errorf("the shape %s takes a job with %q: %t, want %t", shape.Name, request, got, want[i])
+			}
+		}
+	}
+	// The startd rounds up what it cuts, and a container with less has no such slot.
+	odd := all[0]
+	odd.Shapes[0].Size.Memory = 2000
+	ad, err := classads.ParseOld("ProjectName = \"a\"\nRequestMemory = 1990")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if classads.Accepts(odd.Slot(odd.Shapes[0], nil), ad, classads.Env{}) {
+		t.Error("a container of 2000 MiB takes a job with 1990, for which the startd cuts 2048")
+	}
+}
+
 // What condor_submit writes into the Requirements of jobs holds for slots that are
 // large enough, of this version and of older ones.
 func TestRequirementsOfSubmit(t *testing.T) {
