@@ -86,19 +86,38 @@ func (c *container) foresee(ctx context.Context) {
 	}
 }
 
+// Doom implements payload.Container. The kubelet tells pilot and payload to stop at the same
+// time, and a job that ends at once may do so before the notice has been made.
+func (c *container) Doom(ctx context.Context) (payload.Notice, bool) {
+	select {
+	case n := <-c.ending:
+		return n, true
+	default:
+		return c.takenDown(ctx)
+	}
+}
+
 // ends gives a notice if the pod is being taken down.
 func (c *container) ends(ctx context.Context) bool {
+	n, ends := c.takenDown(ctx)
+	if ends {
+		c.ending <- n
+	}
+	return ends
+}
+
+// takenDown asks the API server whether the pod is being taken down.
+func (c *container) takenDown(ctx context.Context) (payload.Notice, bool) {
 	told := time.Now()
 	pod, err := c.lastWords(ctx)
 	if err != nil {
 		c.lease.backend.log.Warn("the job or its pilot is told to end, and the pod cannot be asked whether it is being taken down", "container", c.lease.name, "error", err)
-		return false
+		return payload.Notice{}, false
 	}
 	if verdict.OfPod(pod, "") == nil && verdict.Disruption(pod) == "" && !isOverdue(pod, told) {
-		return false
+		return payload.Notice{}, false
 	}
-	c.ending <- c.notice(pod, told)
-	return true
+	return c.notice(pod, told), true
 }
 
 // notice says why the pod is being taken down, and when it will be gone. What the pod does

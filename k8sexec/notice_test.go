@@ -23,31 +23,32 @@ func TestEnding(t *testing.T) {
 		says   string
 		least  time.Duration
 		most   time.Duration
+		known  bool // by the pod itself
 	}{
 		{"pod deleted", func(f *podapitest.Server) {
 			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Hour)}
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
 			})
-		}, "EvictionByEvictionAPI", time.Hour / 2, time.Hour},
+		}, "EvictionByEvictionAPI", time.Hour / 2, time.Hour, true},
 		{"time is over already", func(f *podapitest.Server) {
 			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Minute)}
 			})
-		}, "being deleted", 0, 0},
+		}, "being deleted", 0, 0, true},
 		{"active deadline", func(f *podapitest.Server) {
 			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 				limit := int64(60)
 				p.Spec.ActiveDeadlineSeconds = &limit
 				p.Status.StartTime = &metav1.Time{Time: time.Now().Add(-time.Minute)}
 			})
-		}, "activeDeadlineSeconds are over", time.Second, grace * time.Second},
-		{"nobody says why", func(*podapitest.Server) {}, "taken down", time.Second, grace * time.Second},
+		}, "activeDeadlineSeconds are over", time.Second, grace * time.Second, true},
+		{"nobody says why", func(*podapitest.Server) {}, "taken down", time.Second, grace * time.Second, false},
 		{"API server away", func(f *podapitest.Server) {
 			f.Mu.Lock()
 			defer f.Mu.Unlock()
 			f.Fail = func(string, int) error { return errors.New("away") }
-		}, "taken down", time.Second, grace * time.Second},
+		}, "taken down", time.Second, grace * time.Second, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -57,6 +58,9 @@ func TestEnding(t *testing.T) {
 			l, c := w.bind("registry.example.com/u/a:1")
 			defer release(t, l)
 			tt.change(w.api)
+			if n, doomed := c.Doom(t.Context()); doomed != tt.known || doomed && !strings.Contains(n.Reason, tt.says) {
+				t.Errorf("Doom: %+v, %t; want %t, %q", n, doomed, tt.known, tt.says)
+			}
 			w.wrapper("payload").tell(payload.Message{Stopping: true})
 			n := <-c.Ending()
 			if !strings.Contains(n.Reason, tt.says) || n.Left < tt.least || n.Left > tt.most {

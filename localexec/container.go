@@ -46,6 +46,9 @@ func (c *container) Ending() <-chan payload.Notice { return nil }
 // Suspect implements payload.Container.
 func (c *container) Suspect() {}
 
+// Doom implements payload.Container, as Suspect does.
+func (c *container) Doom(context.Context) (payload.Notice, bool) { return payload.Notice{}, false }
+
 // leavePause is how long a wrapper may take to leave before it is killed. It
 // takes at most a second to kill its payload.
 const leavePause = 5 * time.Second

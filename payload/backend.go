@@ -77,6 +77,9 @@ type Container interface {
 	// about to end the container. A backend that does not hear of that by itself then finds out, and
 	// Ending sends a notice if it is so. Suspect returns at once.
 	Suspect()
+	// Doom asks at once whether something outside is ending the container, for a job that has
+	// ended already: Ending may come too late for it.
+	Doom(ctx context.Context) (Notice, bool)
 	// Lost sends one error, the reason, when the container ended or restarted under the job.
 	// It may come some time after the wrapper's connection has ended. A released container
 	// is not lost.

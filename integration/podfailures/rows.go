@@ -129,10 +129,10 @@ var Rows = []Row{
 	{Name: "evicted while binding", Cause: "Evicted", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"evicted from its node", "low on resource"}},
 	{Name: "node shuts down", Cause: "Terminated", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"takes the pod down"}},
 	{Name: "preempted while binding", Cause: "DisruptionTarget", Injected: true, Class: Pilot, Ending: requeued, Says: []string{"comes to its end", "PreemptionByScheduler"}},
-	{Name: "pod deleted", Cause: "under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
-	{Name: "pod deleted where jobs may retire", Cause: "MAXJOBRETIREMENTTIME = 3600", Class: Vacated, Ending: vacated, Says: []string{}},
-	{Name: "pod evicted by the API", Cause: "its eviction is requested under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
-	{Name: "active deadline", Cause: "activeDeadlineSeconds = 1 under a running job", Class: Vacated, Ending: vacated, Says: []string{}},
+	{Name: "pod deleted", Cause: "under a running job", Class: Vacated, Ending: vacated, Says: []string{"PodDeleted"}},
+	{Name: "pod deleted where jobs may retire", Cause: "MAXJOBRETIREMENTTIME = 3600", Class: Vacated, Ending: vacated, Says: []string{"PodDeleted"}},
+	{Name: "pod evicted by the API", Cause: "its eviction is requested under a running job", Class: Vacated, Ending: vacated, Says: []string{"EvictionByEvictionAPI"}},
+	{Name: "active deadline", Cause: "activeDeadlineSeconds = 1 under a running job", Class: Vacated, Ending: vacated, Says: []string{"activeDeadlineSeconds"}},
 	{Name: "pod deleted while binding", Cause: "during a pull that hangs", Class: Pilot, Ending: "evicted or requeued", Says: []string{}, Unjudged: true},
 
 	// What the kubelet does to it for the sake of the node.

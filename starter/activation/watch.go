@@ -30,6 +30,7 @@ func (a *activation) watch(ctx context.Context) error {
 	a.gauges.size.Calm()
 	rest := a.opt.rest()
 	exit, err := a.follow(ctx, every, rest)
+	a.hearWhy(ctx)
 	rest.End()
 	a.gauges.meter.EndWatch()
 	a.gauges.size.Hurry()
@@ -161,6 +162,16 @@ func (a *activation) follow(ctx context.Context, every settings.Updates, rest Re
 			cut = nil
 			a.killHard(ctx)
 		}
+	}
+}
+
+// hearWhy learns whether the pod's end is behind a demand of the startd. A job that ends at once ends before the notice of it.
+func (a *activation) hearWhy(ctx context.Context) {
+	if e := a.orders.Ended(); e == nil || !e.MayBeThePods() {
+		return
+	}
+	if n, doomed := a.work.container.Doom(ctx); doomed {
+		a.orders.TakeDown(ctx, n)
 	}
 }
 

@@ -1,5 +1,7 @@
 package orders
 
+import "podstarter/condor/shadow"
+
 // Demand is one demand that the job end. The zero value is a demand without a
 // reason that allows no delay.
 type Demand struct {
@@ -69,6 +71,11 @@ func (d Demand) manner() Manner {
 		return Removed
 	}
 	return Vacated
+}
+
+// MayBeThePods says whether the end of the pod may be the cause of the demand, and nobody has said so yet.
+func (d Demand) MayBeThePods() bool {
+	return d.yields(Demand{Reason: "?", Code: shadow.VacateStartdShutdown, Source: Pod}) && !d.Remove && !d.Lost
 }
 
 // yields says whether a later demand is the one to report. A hold is: the shadow

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"podstarter/payload"
 	"podstarter/payload/memcg"
@@ -18,6 +19,7 @@ type double struct {
 	ending  chan payload.Notice // of the container
 	lost    chan error          // of the container
 	suspect func()              // finds out whether the container will be ended
+	doom    string              // why it is being ended, for who asks
 	lease   func() error        // fails a lease
 	bind    func() error        // fails a binding
 
@@ -64,6 +66,10 @@ func (c doubleContainer) Suspect() {
 	if c.double.suspect != nil {
 		c.double.suspect()
 	}
+}
+
+func (c doubleContainer) Doom(context.Context) (payload.Notice, bool) {
+	return payload.Notice{Reason: c.double.doom, Left: 2 * time.Second}, c.double.doom != ""
 }
 
 func (c doubleContainer) Lost() <-chan error {

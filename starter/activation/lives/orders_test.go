@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"podstarter/condor/condortest"
+	"podstarter/condor/shadow"
 	"podstarter/condor/startd"
 	"podstarter/internal/cedar"
 	"podstarter/payload"
@@ -295,6 +296,9 @@ func TestEscalation(t *testing.T) {
 				return &double{Backend: b, ending: notices, suspect: func() { notices <- payload.Notice{Reason: "The pod is being deleted.", Left: 2 * time.Second} }}
 			},
 		},
+		doomedLife("the startd shuts down, as the pod ends", startdShutdown, podIsDeleted),
+		doomedLife("SIGTERM, as the pod ends", startd.Vacate{Soft: true}, podIsDeleted),
+		doomedLife("the claim is preempted, as the pod ends", condortest.Preempted, condortest.Preempted.Reason),
 		{
 			name: "SIGTERM takes too long", script: stubborn, knobs: map[string]string{"SHUTDOWN_GRACEFUL_TIMEOUT": "1"}, want: want{last: "job_exit 9 107"},
 			live: func(w *world) {
@@ -352,6 +356,23 @@ while :; do sleep 0.05; done`,
 			},
 		},
 	})
+}
+
+var startdShutdown = startd.Vacate{Reason: "Startd was shutdown", Code: shadow.VacateStartdShutdown, Soft: true}
+
+const podIsDeleted = "The pod is being deleted."
+
+// doomedLife is a job that ends as soon as it is told to, before the notice of its pod's end has come. Its user reads a reason.
+func doomedLife(name string, v startd.Vacate, reason string) life {
+	return life{
+		name: name, script: waits,
+		live: func(w *world) {
+			w.runs()
+			w.vacate(v)
+		},
+		backend: func(_ *world, b payload.Backend) payload.Backend { return &double{Backend: b, doom: podIsDeleted} },
+		want:    want{last: "job_exit 15 107", check: updated("VacateReason", reason)},
+	}
 }
 
 // TestSignalsOfAnOldStartd: a startd without reasons only signals. The shadow hears of it,

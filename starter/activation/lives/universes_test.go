@@ -30,18 +30,6 @@ func TestJava(t *testing.T) {
 	thrown := func(word, classes string) string {
 		return `echo "` + word + `" >$end; echo "java.lang.Object ` + classes + ` " >>$end; exit 0`
 	}
-	update := func(name, want string) func(*world) {
-		return func(w *world) {
-			w.Helper()
-			last := ""
-			for _, h := range w.shadow.Heard() {
-				if text := h.Ad.Text(name); text != "" {
-					last = text
-				}
-			}
-			w.same(want, last)
-		}
-	}
 	lives := []life{
 		{
 			name: "chirp may do nothing", script: "exit 0", knobs: map[string]string{"JAVA": "@/site/java", "ENABLE_CHIRP_DELAYED": "false"},
@@ -71,19 +59,19 @@ func TestJava(t *testing.T) {
 		{name: "System.exit", script: "echo made >made; exit 3", want: want{last: "job_exit 768 100", output: map[string]string{"_condor_stdout": "", "_condor_stderr": "", "made": "made\n"}, log: []string{"Job called System.exit()"}}},
 		{
 			name: "an exception", script: thrown("abnormal", "java.lang.Throwable java.lang.Exception java.io.IOException"),
-			want: want{last: "job_exit 15 100", check: update("ExceptionName", "java.io.IOException")},
+			want: want{last: "job_exit 15 100", check: updated("ExceptionName", "java.io.IOException")},
 		},
 		{
 			name: "no class", script: thrown("noexec", "java.lang.Throwable java.lang.Exception java.lang.ClassNotFoundException"),
-			want: want{last: "job_exit 15 100", check: update("ExceptionType", "java.lang.Exception")},
+			want: want{last: "job_exit 15 100", check: updated("ExceptionType", "java.lang.Exception")},
 		},
 		{
 			name: "no memory in the JVM", script: thrown("abnormal", "java.lang.Throwable java.lang.Error java.lang.OutOfMemoryError"),
-			want: want{last: "job_exit 0 107", log: []string{"java.lang.OutOfMemoryError"}, check: update("ExceptionHierarchy", "java.lang.Object java.lang.Throwable java.lang.Error java.lang.OutOfMemoryError ")},
+			want: want{last: "job_exit 0 107", log: []string{"java.lang.OutOfMemoryError"}, check: updated("ExceptionHierarchy", "java.lang.Object java.lang.Throwable java.lang.Error java.lang.OutOfMemoryError ")},
 		},
 		{
 			name: "a JVM that does not begin", plan: func(w *world) { w.must(os.WriteFile(w.at("@/broken"), nil, 0o644)) }, script: "exit 0",
-			want: want{last: "job_exit 0 107", log: []string{"the wrapper did not leave its start record"}, check: update("VacateReason", "Java failed: the wrapper did not leave its start record; Java may be misconfigured here, or java_vm_args has an option that it does not know")},
+			want: want{last: "job_exit 0 107", log: []string{"the wrapper did not leave its start record"}, check: updated("VacateReason", "Java failed: the wrapper did not leave its start record; Java may be misconfigured here, or java_vm_args has an option that it does not know")},
 		},
 		{name: "a JVM that is killed", script: "kill -9 $$", want: want{last: "job_exit 0 107", log: []string{"JVM exited abnormally with signal"}}},
 		{

@@ -221,6 +221,20 @@ func (w *world) vacate(v startd.Vacate) {
 	}
 }
 
+// updated checks the last value of an attribute that the shadow heard.
+func updated(name, want string) func(*world) {
+	return func(w *world) {
+		w.Helper()
+		last := ""
+		for _, h := range w.shadow.Heard() {
+			if text := h.Ad.Text(name); text != "" {
+				last = text
+			}
+		}
+		w.same(want, last)
+	}
+}
+
 // signal sends DC_RAISESIGNAL, from any goroutine.
 func (w *world) signal(number int) {
 	if err := w.activation.Signal(context.Background(), number); err != nil {
