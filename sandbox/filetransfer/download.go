@@ -65,7 +65,7 @@ func (t *Transfer) Download(ctx context.Context) (*Result, error) {
 		}
 		return nil
 	})
-	x.finish()
+	x.finish(err)
 	result := x.stats.result(began)
 	if err != nil {
 		return result, x.verdict(err)

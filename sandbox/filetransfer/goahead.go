@@ -106,6 +106,7 @@ func (x *session) ask() error {
 			x.Log.Debug("waiting for a place in the access point's transfer queue")
 			x.Progress(Progress{Waiting: true, Files: x.stats.files, Bytes: x.stats.bytes})
 			if v := patience(ad); v > 0 {
+				x.Log.Debug(fmt.Sprintf("Peer specified different timeout for GoAhead protocol: %d", int64(v/time.Second)))
 				x.s.SetTimeout(v + aliveSlop)
 			}
 			continue

@@ -2,6 +2,7 @@ package filetransfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -17,6 +18,12 @@ func (e *stalledError) Error() string {
 
 // Unwrap makes it a timeout for errors.Is.
 func (e *stalledError) Unwrap() error { return os.ErrDeadlineExceeded }
+
+// Stalled reports whether a transfer ended because it made no progress. The peer's half still waits for something then.
+func Stalled(err error) bool {
+	var e *stalledError
+	return errors.As(err, &e)
+}
 
 // watchdog cancels a context if nobody calls stroke in time (src/
 // condor_starter.V6.1/jic_shadow.cpp:verifyXferProgressing). The zero value never

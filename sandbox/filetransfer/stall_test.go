@@ -238,3 +238,27 @@ func TestDownloadIsCut(t *testing.T) {
 		}
 	}
 }
+
+// A shadow that was silent for too long is not waited for a second time, and the multiplier makes that time longer by no more than it says.
+func TestSilenceEndsOnce(t *testing.T) {
+	said := messages(t, "[Result=0]", "[Result=2; MaxTransferBytes=-1]", 300) // all but the last report
+	s := sandboxtest.New(t)
+	sandboxtest.Put(t, s, map[string]string{"a": "x", "_condor_stdout": "o"})
+	synctest.Test(t, func(t *testing.T) {
+		speak := speaker(t, true, says(said))
+		transfer := transferWith(t, s, func(ctx context.Context, command int) (*cedar.Stream, error) {
+			stream, err := speak(ctx, command)
+			if err == nil {
+				stream.SetMultiplier(4)
+			}
+			return stream, err
+		}, `TransferOutput = "a"`)
+		transfer.config.OutputTimeout = 2 * time.Second
+		began := time.Now()
+		_, err := transfer.Upload(t.Context(), Upload{})
+		var v *Error
+		if took := time.Since(began); !errors.As(err, &v) || v.Subcode != int(unix.ETIMEDOUT) || took < 7*time.Second || took > 9*time.Second {
+			t.Errorf("ended after %v, want 8s: %v", took, err)
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -217,13 +218,13 @@ func (x *session) getAd() (*classads.Ad, error) {
 	return ad, err
 }
 
-// finish waits until the shadow's child has gone, then closes.
-func (x *session) finish() {
+// finish waits until the shadow's child has gone, then closes. A peer that was silent for too long is not waited for again.
+func (x *session) finish(how error) {
 	if n := x.stats.untold; n > 0 {
 		x.Log.Warn("the shadow gets only some of the plugins' results, all of them are too long", "untold", n, "bytes", x.stats.told)
 	}
 	x.dog.stroke()
-	if x.s.Flush() == nil && x.ctx.Err() == nil {
+	if !errors.Is(how, os.ErrDeadlineExceeded) && x.s.Flush() == nil && x.ctx.Err() == nil {
 		x.s.SetPatient(false)
 		x.s.SetTimeout(lingerTime)
 		if err := x.s.Wait(); err != nil && !errors.Is(err, io.EOF) {

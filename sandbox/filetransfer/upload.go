@@ -60,7 +60,7 @@ func (t *Transfer) Upload(ctx context.Context, u Upload) (*Result, error) {
 		err = x.Sandbox.Payload().Do(up.run)
 		done()
 	}
-	x.finish()
+	x.finish(err)
 	result := x.stats.result(began)
 	if err != nil {
 		return result, x.verdict(err)

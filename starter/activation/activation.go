@@ -178,6 +178,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	a.peers.inherited.Syscall.SetMultiplier(a.peers.calls.Network.Slow)
 	a.peers.inherited.Update.SetMultiplier(a.peers.calls.Network.Slow)
 	a.peers.shadow = shadow.New(a.peers.inherited.Syscall, log)
+	a.peers.shadow.SetTimeout(a.opt.Settings.Condor.Transfer.Timeout)
 	a.peers.startd = startd.NewUpdateSocket(a.peers.inherited.Update, log)
 	a.peers.sessions = cedar.NewSessions()
 	a.meetPeers()

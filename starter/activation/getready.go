@@ -14,6 +14,7 @@ import (
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/rescue"
+	"podstarter/sandbox/filetransfer"
 	"podstarter/starter/failure"
 	"podstarter/starter/payloadrun"
 	"podstarter/starter/steps"
@@ -254,6 +255,9 @@ func (a *activation) fetchInput(ctx context.Context) error {
 			}
 		} else if err := a.creds.DelegateProxy(ctx); err != nil {
 			return err
+		}
+		if filetransfer.Stalled(failed) { // the shadow answers when its half has ended (jic_shadow.cpp:verifyXferProgressing)
+			return failure.OfTransfer(failed, "Failed to transfer files: ")
 		}
 		verdict := a.guide().Converse(ctx, submitside.AboutEnvironment)
 		switch {
