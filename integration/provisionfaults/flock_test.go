@@ -95,9 +95,13 @@ func (c *htcondor) silent(t *testing.T, name string) {
 	common := fmt.Sprintf("MyAddress = \"<%s>\"\nScheddIpAddr = \"<%s>\"\nMachine = \"silent\"\nCondorVersion = \"$CondorVersion: 25.14.0 2026-01-01 $\"\n", l.Addr(), l.Addr())
 	c.must(t, "", fmt.Sprintf("MyType = \"Scheduler\"\nName = %q\nCollectorHost = \"nowhere.invalid\"\n%s", name, common), "condor_advertise", "-tcp", "UPDATE_SCHEDD_AD", "-")
 	c.must(t, "", fmt.Sprintf("MyType = \"Submitter\"\nName = \"eve@nowhere.invalid\"\nScheddName = %q\nSubmitterTag = \"here\"\nIdleJobs = 1000000000\n%s", name, common), "condor_advertise", "-tcp", "UPDATE_SUBMITTOR_AD", "-")
-	t.Cleanup(func() {
-		for kind, command := range map[string]string{fmt.Sprintf("Name == %q", name): "INVALIDATE_SCHEDD_ADS", fmt.Sprintf("ScheddName == %q", name): "INVALIDATE_SUBMITTOR_ADS"} {
-			c.must(t, "", fmt.Sprintf("MyType = \"Query\"\nTargetType = \"Any\"\nRequirements = %s\n", kind), "condor_advertise", "-tcp", command, "-")
-		}
-	})
+	t.Cleanup(func() { c.withdraw(t, name) })
+}
+
+// withdraw takes back the ads of a schedd and of its submitters.
+func (c *htcondor) withdraw(t *testing.T, schedd string) {
+	t.Helper()
+	for command, ads := range map[string]string{"INVALIDATE_SCHEDD_ADS": "Name", "INVALIDATE_SUBMITTOR_ADS": "ScheddName"} {
+		c.must(t, "", fmt.Sprintf("MyType = \"Query\"\nTargetType = \"Any\"\nRequirements = %s == %q\n", ads, schedd), "condor_advertise", "-tcp", command, "-")
+	}
 }
