@@ -28,6 +28,10 @@ func (s Schedd) Bound(rows []demand.Row) []demand.Row {
 			continue
 		}
 		if s.Flocks() {
+			// The owner counts for limits, and is another one than this pool's of that name.
+			owner, _, _ := strings.Cut(row.Owner, "@")
+			_, domain, _ := strings.Cut(want.Name, "@")
+			row.Owner = owner + "@" + domain
 			of[want.Name] = append(of[want.Name], len(kept))
 		}
 		kept = append(kept, row)

@@ -220,6 +220,26 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// Users of other pools are not those of this pool, also in limits, where only the
+// ACCOUNTING_DOMAIN tells them apart.
+func TestOwners(t *testing.T) {
+	job := row(t, "group.a@x", "", 1)
+	job.Owner = "a@x"
+	for name, test := range map[string]struct {
+		schedd Schedd
+		want   string
+	}{
+		"another pool's": {guest(Submitter{"group.a@acct", "guest", "", there, 5}), "group.a@acct of a@acct"},
+		"the same":       {guest(Submitter{"group.a@x", "guest", "", there, 5}), "group.a@x of a@x"},
+		"this pool's":    {newSchedd("ap", []Submitter{{"group.a@acct", "ap", "", here, 5}}, false), "group.a@acct of a@x"},
+	} {
+		rows := test.schedd.Bound([]demand.Row{job})
+		if len(rows) != 1 || rows[0].User+" of "+rows[0].Owner != test.want {
+			t.Errorf("%s: %+v, want %s", name, rows, test.want)
+		}
+	}
+}
+
 func TestSays(t *testing.T) {
 	b := NewBook([]Ad{{"ap", "<1>", "cm"}, {"guest", "<2>", "cm.guest"}, {"quiet", "<3>", "cm.quiet"}},
 		[]Submitter{{"alice@x", "ap", "<1>", here, 1}, {"bob@g", "guest", "<2>", there, 5}})
