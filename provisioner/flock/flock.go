@@ -11,7 +11,7 @@ import (
 
 // Limits of what an ad may say. Ads with longer names are no use to anybody.
 const (
-	maxName    = 256
+	maxName    = 512
 	maxAddress = 4 << 10
 	maxIdle    = 1 << 30
 )
