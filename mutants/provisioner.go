@@ -64,8 +64,8 @@ var provisionerMutants = []mutant{
 	{
 		Name:  "jobs that name this pool in FlockTo do not come first",
 		File:  "provisioner/flock/bound.go",
-		Old:   "		case strings.EqualFold(pool, want.Tag):\n			return preferred\n",
-		New:   "",
+		Old:   "case strings.EqualFold(pool, want.Tag):",
+		New:   "case false && strings.EqualFold(pool, want.Tag):",
 		Tests: inProvisioner("flock", "TestBound$"),
 	},
 	{
@@ -90,11 +90,11 @@ var provisionerMutants = []mutant{
 		Tests: inProvisioner("pool", "TestSilentGuest"),
 	},
 	{
-		Name:  "jobs that flock count as those of this pool if submitter ads are not known",
+		Name:  "jobs that flock count as those of this pool if it is not known of which pool a schedd is",
 		File:  "provisioner/pool/schedds.go",
 		Old:   "			return nil, err\n",
 		New:   "			break\n",
-		Tests: inProvisioner("pool", "TestSubmittersAway"),
+		Tests: inProvisioner("pool", "TestAdsAway"),
 	},
 	{
 		Name:  "a slot in the state Owner is room",

@@ -175,15 +175,18 @@ func TestManyGuests(t *testing.T) {
 	}
 }
 
-// If it is not known what is asked for here, nobody is asked: jobs that flock must not
-// be taken for those of this pool.
-func TestSubmittersAway(t *testing.T) {
-	tools(t, map[string]string{"condor_status": `case "$*" in *-submitters*) echo away >&2; exit 1 ;; *) printf 'Name = "guest"\nMyAddress = "<2>"\n\n' ;; esac`,
-		"condor_q": `printf 'Requirements = true\nUser = "alice@g"\nJobCount = 7\n\n'`})
-	for _, p := range []*Pool{{Flocking: 5}, {Schedds: named("guest")}} {
-		groups, err := p.Demand(t.Context(), nil)
-		if !errors.Is(err, demand.ErrPartial) || len(groups) > 0 {
-			t.Errorf("%v, %v", groups, err)
+// If it is not known of which pool schedds are, nobody is asked: jobs that flock must
+// not be taken for those of this pool.
+func TestAdsAway(t *testing.T) {
+	for _, query := range []string{"-submitters", "-schedd"} {
+		tools(t, map[string]string{"condor_status": `case "$*" in *` + query + `*) echo away >&2; exit 1 ;; esac
+printf 'Name = "guest"\nMyAddress = "<2>"\nScheddName = "guest"\nSubmitterTag = "cm"\n\n'`,
+			"condor_q": `printf 'Requirements = true\nUser = "alice@g"\nJobCount = 7\n\n'`})
+		for _, p := range []*Pool{{Flocking: 5}, {Schedds: named("guest")}} {
+			groups, err := p.Demand(t.Context(), nil)
+			if !errors.Is(err, demand.ErrPartial) || len(groups) > 0 {
+				t.Errorf("%s: %v, %v", query, groups, err)
+			}
 		}
 	}
 }
