@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ func explainWhat(ctx context.Context, out io.Writer, what string, set settings.S
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		err = errors.Join(err, explain.Job(out, rep, j, j.Idle(set.Filter), r.Explain(j.Ad)))
+		err = errors.Join(err, explain.Job(out, rep, j, cmp.Or(j.Idle(set.Filter), j.Refused), r.Explain(j.Ad)))
 	}
 	if len(jobs) == 0 {
 		err = errors.Join(err, fmt.Errorf("explaining the job %s: no schedd that is asked has it", id))

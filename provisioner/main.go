@@ -116,7 +116,7 @@ func run(ctx context.Context, args []string, out, words io.Writer, w world) erro
 	}
 	s := service{
 		set: set, templates: templates, world: w, log: slog.New(slog.NewJSONHandler(words, nil)),
-		pool: &pool.Pool{Collector: set.Collector, Schedds: set.Schedds, Query: query, Prefix: set.Name},
+		pool: &pool.Pool{Collector: set.Collector, Schedds: set.Schedds, Flocking: set.Flocking, Query: query, Prefix: set.Name},
 	}
 	switch {
 	case o.wake:

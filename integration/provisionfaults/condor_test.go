@@ -27,6 +27,8 @@ var (
 	poolScript string
 	//go:embed testdata/condor_config
 	poolConfiguration string
+	//go:embed testdata/home_config
+	homeConfiguration string
 )
 
 // Users who submit jobs; the root file system has both.
@@ -39,13 +41,17 @@ const (
 const (
 	one = "one"
 	two = "two"
+	// home is of another pool, and flocks to this one.
+	home = "home"
 )
 
-// htcondor is a collector and two schedds. Its programs, and the provisioner, run in its root file system.
+// htcondor is a collector and two schedds, and another pool whose schedd flocks. Its programs, and the provisioner, run in its root file system.
 type htcondor struct {
 	root string // as its processes' mount namespace has it
 	site string // the directory that is /site inside
 	port int    // the collector's
+	// home is the address of the other pool's collector.
+	home string
 	// keeper is the process in whose namespace the root file system is mounted.
 	keeper *exec.Cmd
 	ended  chan error
@@ -53,7 +59,7 @@ type htcondor struct {
 	schedds map[string]string
 }
 
-// startCondor starts the daemons below a directory, and waits until the collector knows both schedds.
+// startCondor starts the daemons below a directory, and waits until the collector knows all schedds.
 func startCondor(ctx context.Context, dir string) (*htcondor, error) {
 	lower, err := upstreamroot.Make(ctx, os.Stderr)
 	if err != nil {
@@ -63,13 +69,21 @@ func startCondor(ctx context.Context, dir string) (*htcondor, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &htcondor{root: filepath.Join(dir, "root"), site: filepath.Join(dir, "site"), port: port, ended: make(chan error, 1), schedds: map[string]string{}}
+	other, err := harness.FreePort()
+	if err != nil {
+		return nil, err
+	}
+	c := &htcondor{home: fmt.Sprintf("127.0.0.1:%d", other), root: filepath.Join(dir, "root"), site: filepath.Join(dir, "site"), port: port, ended: make(chan error, 1), schedds: map[string]string{}}
 	if err := os.MkdirAll(c.site, 0o755); err != nil {
 		return nil, err
 	}
-	text := strings.ReplaceAll(poolConfiguration, "$PORT", strconv.Itoa(port))
-	if err := os.WriteFile(filepath.Join(c.site, "condor_config"), []byte(text), 0o644); err != nil {
-		return nil, err
+	for name, text := range map[string]string{
+		"condor_config": strings.ReplaceAll(poolConfiguration, "$PORT", strconv.Itoa(port)),
+		"home_config":   strings.NewReplacer("$PORT", strconv.Itoa(other), "$FLOCK", strconv.Itoa(port)).Replace(homeConfiguration),
+	} {
+		if err := os.WriteFile(filepath.Join(c.site, name), []byte(text), 0o644); err != nil {
+			return nil, err
+		}
 	}
 	log, err := os.Create(filepath.Join(dir, "output"))
 	if err != nil {
@@ -92,7 +106,7 @@ func startCondor(ctx context.Context, dir string) (*htcondor, error) {
 }
 
 func (c *htcondor) await(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("the collector knows no two schedds after two minutes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("the collector does not know three schedds after two minutes"))
 	defer cancel()
 	return poll(ctx, 100*time.Millisecond, func() error {
 		select {
@@ -112,7 +126,7 @@ func (c *htcondor) await(ctx context.Context) error {
 			short, _, _ := strings.Cut(name, "@")
 			c.schedds[short] = name
 		}
-		if c.schedds[one] == "" || c.schedds[two] == "" {
+		if c.schedds[one] == "" || c.schedds[two] == "" || c.schedds[home] == "" {
 			return fmt.Errorf("the collector knows the schedds %q", out)
 		}
 		return nil
@@ -213,6 +227,10 @@ func (c *htcondor) pid(t *testing.T, daemon, argument string) int {
 		line, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		args := strings.Split(string(line), "\x00")
 		if err != nil || filepath.Base(args[0]) != daemon || slices.Contains(args, two) != (argument == two) {
+			continue
+		}
+		// The master hands its environment on.
+		if env, _ := os.ReadFile(filepath.Join(dir, "environ")); strings.Contains(string(env), "CONDOR_CONFIG=/site/home_config\x00") != (argument == home) {
 			continue
 		}
 		// A schedd answers queries by children of itself.

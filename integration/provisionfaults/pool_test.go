@@ -68,10 +68,12 @@ func TestScheddAnswersHalf(t *testing.T) {
 	const most = 40_000
 	cut := relay(t, address, most)
 	const name = "half@pool.invalid"
-	condor.must(t, "", fmt.Sprintf("MyType = \"Scheduler\"\nName = %q\nMachine = \"half\"\nMyAddress = \"<%s>\"\nScheddIpAddr = \"<%s>\"\nCondorVersion = \"$CondorVersion: 25.14.0 2026-01-01 $\"\n", name, cut, cut),
-		"condor_advertise", "-tcp", "UPDATE_SCHEDD_AD", "-")
+	common := fmt.Sprintf("Machine = \"half\"\nMyAddress = \"<%s>\"\nScheddIpAddr = \"<%s>\"\nCondorVersion = \"$CondorVersion: 25.14.0 2026-01-01 $\"\n", cut, cut)
+	condor.must(t, "", fmt.Sprintf("MyType = \"Scheduler\"\nName = %q\n%s", name, common), "condor_advertise", "-tcp", "UPDATE_SCHEDD_AD", "-")
+	condor.must(t, "", fmt.Sprintf("MyType = \"Submitter\"\nName = \"someone@pool.invalid\"\nScheddName = %q\nSubmitterTag = \"\"\nIdleJobs = 1\n%s", name, common),
+		"condor_advertise", "-tcp", "UPDATE_SUBMITTOR_AD", "-")
 	t.Cleanup(func() {
-		condor.must(t, "", fmt.Sprintf("MyType = \"Query\"\nTargetType = \"Scheduler\"\nRequirements = Name == %q\n", name), "condor_advertise", "-tcp", "INVALIDATE_SCHEDD_ADS", "-")
+		condor.withdraw(t, name)
 	})
 	s.settings = []string{fmt.Sprintf("schedds: [%q, %q]", condor.schedds[one], name)}
 	got, err := s.once()

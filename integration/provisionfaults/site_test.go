@@ -35,6 +35,7 @@ type site struct {
 	settings []string
 	account  string
 	schedds  []string      // those that are asked
+	every    bool          // all that the collector knows are asked
 	pace     time.Duration // how often await looks
 	logged   int           // processes whose output a failure has shown
 }
@@ -189,7 +190,7 @@ func (s *site) command(ctx context.Context, args ...string) *exec.Cmd {
 	if !has("lease") {
 		lines = append(lines, "lease: {disabled: true}")
 	}
-	if !has("schedds") {
+	if !has("schedds") && !s.every {
 		var names []string
 		for _, schedd := range s.schedds {
 			names = append(names, fmt.Sprintf("%q", condor.schedds[schedd]))
@@ -228,9 +229,15 @@ func (s *site) once() (record, error) {
 // dryRun returns what -dry-run prints.
 func (s *site) dryRun() string {
 	s.t.Helper()
+	return s.say("-dry-run")
+}
+
+// say returns what the provisioner prints, however it ends.
+func (s *site) say(args ...string) string {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), roundOf)
 	defer cancel()
-	out, err := s.command(ctx, "-dry-run").CombinedOutput()
+	out, err := s.command(ctx, args...).CombinedOutput()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		s.t.Fatal(err)

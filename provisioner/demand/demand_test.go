@@ -48,7 +48,7 @@ func TestReadSchedd(t *testing.T) {
 	if v := rows[0].Ad.Eval("Bar", classads.Env{}); v.String() != "true" {
 		t.Errorf("Bar is %s, want true", v)
 	}
-	groups := Merge(map[string][]Row{"ap1": rows, "ap2": rows[1:2]})
+	groups := Merge([]Answer{{Source{Name: "ap1"}, rows}, {Source{Name: "ap2"}, rows[1:2]}})
 	var idle []string
 	for _, g := range groups {
 		for _, p := range g.Parts {
@@ -90,7 +90,7 @@ JobCount = 4
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups := Merge(map[string][]Row{"ap": rows})
+	groups := Merge([]Answer{{Source{Name: "ap"}, rows}})
 	if len(groups) != 1 || groups[0].Idle() != 7 {
 		t.Fatalf("%d groups, want one with 7 jobs", len(groups))
 	}
@@ -108,7 +108,7 @@ func TestOwnersThatMatchDifferently(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups := Merge(map[string][]Row{"ap": rows})
+	groups := Merge([]Answer{{Source{Name: "ap"}, rows}})
 	if len(groups) != 2 || !groups[0].Ad.Has("User") {
 		t.Errorf("%d groups, want two with their users", len(groups))
 	}
@@ -127,10 +127,10 @@ func TestQuery(t *testing.T) {
 		"-allusers", "-pool", "cm:9618", "-name", "ap",
 		"-constraint", `(` + idle + `) && (ProjectName isnt undefined && stringListMember("Here",DESIRED_Sites))`,
 		"-group-by", "-attributes",
-		"AccountingGroup,ContainerImage,DESIRED_Sites,DockerImage,JobStatus,JobUniverse,owner,ProjectName,Rank,RequestCpus,RequestDisk,RequestGPUs,RequestMemory,Requirements,User",
+		"AccountingGroup,ContainerImage,DESIRED_Sites,DockerImage,FlockTo,JobStatus,JobUniverse,owner,ProjectName,Rank,RequestCpus,RequestDisk,RequestGPUs,RequestMemory,Requirements,User",
 		"-limit", "20000", "-long",
 	}
-	if diff := cmp.Diff(want, q.Arguments("cm:9618", "ap")); diff != "" {
+	if diff := cmp.Diff(want, q.Arguments(Target{Pool: "cm:9618", Name: "ap"})); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
 	if _, err := NewQuery(nil, []string{"a,b"}); err == nil {
@@ -145,7 +145,7 @@ func TestQueryWithOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := func(q Query) string {
-		args := q.Arguments("", "")
+		args := q.Arguments(Target{})
 		return args[slices.Index(args, "-attributes")+1]
 	}
 	before := keys(q)
@@ -225,7 +225,7 @@ func FuzzRead(f *testing.F) {
 				t.Errorf("a group has %d jobs", r.Jobs)
 			}
 		}
-		Merge(map[string][]Row{"ap": rows})
+		Merge([]Answer{{Source{Name: "ap"}, rows}})
 	})
 }
 
@@ -237,13 +237,13 @@ func TestManyAccountingGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	const schedds = 5
-	all := map[string][]Row{}
+	all := make([]Answer, schedds)
 	for s := range schedds {
-		name := fmt.Sprint("ap", s)
+		all[s].Name = fmt.Sprint("ap", s)
 		for i := range MaxGroups {
-			all[name] = append(all[name], Row{Ad: ad, User: fmt.Sprintf("group%d.%d.mallet@x", s, i), Owner: fmt.Sprint("owner", i, "@x"), Jobs: 1})
+			all[s].Rows = append(all[s].Rows, Row{Ad: ad, User: fmt.Sprintf("group%d.%d.mallet@x", s, i), Owner: fmt.Sprint("owner", i, "@x"), Jobs: 1})
 		}
-		all[name] = append(all[name], all[name][0])
+		all[s].Rows = append(all[s].Rows, all[s].Rows[0])
 	}
 	begin := time.Now()
 	groups := Merge(all)

@@ -21,8 +21,41 @@ type Group struct {
 	Parts []Part
 	// Clusters are those of which it is known that the group has jobs of them.
 	Clusters []Cluster
-	// Owners are who submitted them, whatever accounting group they named.
+	// Owners are who submitted them, whatever accounting group they named. Whose jobs
+	// flock here counts as their schedd: that says who they are.
 	Owners []string
+	// Schedds are those that have such jobs.
+	Schedds []Share
+}
+
+// Source is an access point.
+type Source struct {
+	Name string
+	// Pool is its pool, if that is another one: then its jobs flock here.
+	Pool string
+}
+
+// Flocks reports whether its jobs flock here.
+func (s Source) Flocks() bool { return s.Pool != "" }
+
+// String is the name, with that of another pool.
+func (s Source) String() string {
+	if s.Pool == "" {
+		return s.Name
+	}
+	return s.Name + " of the pool " + s.Pool
+}
+
+// Answer is what a schedd has.
+type Answer struct {
+	Source
+	Rows []Row
+}
+
+// Share is the idle jobs of one schedd in a group.
+type Share struct {
+	Schedd Source
+	Idle   int
 }
 
 // Cluster is a cluster of jobs of a schedd.
@@ -47,29 +80,34 @@ func (g Group) Idle() int {
 	return n
 }
 
-// Merge joins the groups of several schedds, whose rows are given by name.
-func Merge(schedds map[string][]Row) []Group {
+// Merge joins the groups of several schedds.
+func Merge(schedds []Answer) []Group {
 	// Users choose their accounting groups: what is known of a group of jobs is not
 	// searched for each row.
 	groups, parts, owners := map[string]*Group{}, map[[3]string]int{}, map[[2]string]bool{}
-	names := make([]string, 0, len(schedds))
-	for name := range schedds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, schedd := range names {
-		for _, row := range schedds[schedd] {
+	schedds = slices.Clone(schedds)
+	slices.SortStableFunc(schedds, func(a, b Answer) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Pool, b.Pool)) })
+	for _, schedd := range schedds {
+		for _, row := range schedd.Rows {
 			id := identify(row.Ad)
 			g := groups[id]
 			if g == nil {
 				g = &Group{ID: id, Ad: row.Ad}
 				groups[id] = g
 			}
-			if key := [2]string{id, row.Owner}; !owners[key] {
-				owners[key] = true
-				g.Owners = append(g.Owners, row.Owner)
+			owner := row.Owner
+			if schedd.Flocks() {
+				owner = schedd.String()
 			}
-			key, jobs := [3]string{id, row.User, row.Owner}, schedd+": "+row.IDs
+			if key := [2]string{id, owner}; !owners[key] {
+				owners[key] = true
+				g.Owners = append(g.Owners, owner)
+			}
+			if last := len(g.Schedds) - 1; last < 0 || g.Schedds[last].Schedd != schedd.Source {
+				g.Schedds = append(g.Schedds, Share{Schedd: schedd.Source})
+			}
+			g.Schedds[len(g.Schedds)-1].Idle += row.Jobs
+			key, jobs := [3]string{id, row.User, row.Owner}, schedd.String()+": "+row.IDs
 			if i, known := parts[key]; known {
 				g.Parts[i].Idle += row.Jobs
 				g.Parts[i].Jobs += "; " + jobs
@@ -78,7 +116,7 @@ func Merge(schedds map[string][]Row) []Group {
 				g.Parts = append(g.Parts, Part{User: row.User, Owner: row.Owner, Idle: row.Jobs, Jobs: jobs})
 			}
 			for _, number := range row.clusters() {
-				g.Clusters = append(g.Clusters, Cluster{Schedd: schedd, Number: number})
+				g.Clusters = append(g.Clusters, Cluster{Schedd: schedd.Name, Number: number})
 			}
 		}
 	}

@@ -52,6 +52,10 @@ type Job struct {
 	User  string
 	// Status is its JobStatus, and Universe its JobUniverse.
 	Status, Universe int
+	// Schedd is where it is, and Flocks says what that wants for the job's user if it is
+	// of another pool; Refused says why no pod is made for the jobs of the user there.
+	Schedd          Source
+	Flocks, Refused string
 }
 
 // the number of a job is of two attributes.
@@ -59,15 +63,15 @@ var number = []string{"ClusterId", "ProcId"}
 
 // Job returns the arguments of condor_q for one job. The schedd is asked for it as
 // for a group, so that its ad is that of its group.
-func (q Query) Job(pool string, id JobID) []string {
+func (q Query) Job(to Target, id JobID) []string {
 	q = q.With(number)
 	q.constraint = fmt.Sprintf("ClusterId == %d && ProcId == %d", id.Cluster, id.Proc)
-	return q.Arguments(pool, id.Schedd)
+	return q.Arguments(to)
 }
 
 // ReadJob reads what condor_q prints for one job, or nil if there is none.
 func ReadJob(r io.Reader, id JobID) (*Job, error) {
-	in := newSplitter(r)
+	in := newSplitter(r, MaxBytes)
 	text, err := in.next()
 	if errors.Is(err, io.EOF) {
 		return nil, nil

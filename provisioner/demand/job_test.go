@@ -34,7 +34,7 @@ func TestJobIsInItsGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := JobID{Schedd: "ap", Cluster: 6, Proc: 1}
-	args := q.Job("cm", id)
+	args := q.Job(Target{Pool: "cm", Name: "ap"}, id)
 	if c := args[slices.Index(args, "-constraint")+1]; c != "ClusterId == 6 && ProcId == 1" || !strings.Contains(args[slices.Index(args, "-attributes")+1], "ClusterId") {
 		t.Errorf("the arguments are %q", args)
 	}
@@ -54,7 +54,7 @@ func TestJobIsInItsGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if groups := Merge(map[string][]Row{"ap": rows}); len(groups) != 1 || groups[0].ID != job.Group || job.User != "alice@x" || job.Status != 1 || job.Idle(nil) != "" {
+	if groups := Merge([]Answer{{Source{Name: "ap"}, rows}}); len(groups) != 1 || groups[0].ID != job.Group || job.User != "alice@x" || job.Status != 1 || job.Idle(nil) != "" {
 		t.Errorf("the job %+v is not in the group %+v", job, groups)
 	}
 	if job, err := ReadJob(strings.NewReader(""), id); job != nil || err != nil {

@@ -8,10 +8,10 @@ import (
 	"podstarter/classads"
 )
 
-// attributes decide what every job matches, what it takes of a slot and who is
-// charged for it.
+// attributes decide what every job matches, what it takes of a slot, who is charged
+// for it and to which pools it may flock.
 var attributes = []string{
-	"AccountingGroup", "ContainerImage", "DockerImage", "JobStatus", "JobUniverse", "Rank",
+	"AccountingGroup", "ContainerImage", "DockerImage", "FlockTo", "JobStatus", "JobUniverse", "Rank",
 	"RequestCpus", "RequestDisk", "RequestGPUs", "RequestMemory", "Requirements", "User",
 }
 
@@ -27,6 +27,17 @@ const MaxGroups = 20000
 type Query struct {
 	constraint string
 	keys       []string
+	most       int // groups; 0 is MaxGroups
+}
+
+// Target is the schedd that is asked, and the collector that says where it is.
+type Target struct {
+	// Pool is the collector; empty is that of the configuration.
+	Pool string
+	Name string
+	// Address is the schedd's own, by which it is told from others of its name. The
+	// collector must have an ad with it.
+	Address string
 }
 
 // NewQuery returns a query for the idle jobs that the site's filter selects, which
@@ -88,14 +99,27 @@ func (q Query) Without(owners []string) Query {
 	return q
 }
 
-// Arguments returns the arguments of condor_q for a schedd of a pool.
-func (q Query) Arguments(pool, schedd string) []string {
+// AtMost returns the query for so many groups.
+func (q Query) AtMost(groups int) Query {
+	q.most = groups
+	return q
+}
+
+// Arguments returns the arguments of condor_q for a schedd.
+func (q Query) Arguments(to Target) []string {
 	args := []string{"-allusers"}
-	if pool != "" {
-		args = append(args, "-pool", pool)
+	if to.Pool != "" {
+		args = append(args, "-pool", to.Pool)
 	}
-	if schedd != "" {
-		args = append(args, "-name", schedd)
+	switch {
+	case to.Address != "":
+		args = append(args, "-addr", to.Address)
+	case to.Name != "":
+		args = append(args, "-name", to.Name)
 	}
-	return append(args, "-constraint", q.constraint, "-group-by", "-attributes", strings.Join(q.keys, ","), "-limit", fmt.Sprint(MaxGroups), "-long")
+	most := q.most
+	if most == 0 {
+		most = MaxGroups
+	}
+	return append(args, "-constraint", q.constraint, "-group-by", "-attributes", strings.Join(q.keys, ","), "-limit", fmt.Sprint(most), "-long")
 }

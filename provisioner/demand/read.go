@@ -24,6 +24,9 @@ const (
 	maxName = 512
 )
 
+// Bounds are how much of a schedd's answer is read.
+type Bounds struct{ Groups, Bytes int }
+
 // Row is one group of one schedd.
 type Row struct {
 	Ad   *classads.Ad
@@ -33,6 +36,8 @@ type Row struct {
 	Jobs  int
 	// IDs names some of the jobs.
 	IDs string
+	// FlockTo are the pools to which the jobs ask to flock.
+	FlockTo string
 }
 
 // Errors of reading.
@@ -61,9 +66,12 @@ func (e *TooMuchError) Unwrap() error { return e.err }
 
 // Read reads what condor_q prints. Groups that cannot be read are left out; they
 // are in the error, and the others are returned with it.
-func Read(r io.Reader) ([]Row, error) {
+func Read(r io.Reader) ([]Row, error) { return Bounds{MaxGroups, MaxBytes}.Read(r) }
+
+// Read reads no more than the bounds allow.
+func (b Bounds) Read(r io.Reader) ([]Row, error) {
 	var t tally
-	in := newSplitter(r)
+	in := newSplitter(r, b.Bytes)
 	var rows []Row
 	var bad *multierror.Error
 	wrong := 0
@@ -77,15 +85,15 @@ func Read(r io.Reader) ([]Row, error) {
 		t.count(in.owner, in.size)
 		switch {
 		// Also after groups that were skipped: what comes behind them is not known.
-		case in.read > MaxBytes:
-			err = fmt.Errorf("%w (%d bytes)", ErrTooMuch, MaxBytes)
+		case in.read > b.Bytes:
+			err = fmt.Errorf("%w (%d bytes)", ErrTooMuch, b.Bytes)
 		case errors.Is(err, io.EOF):
 			return rows, summary(bad, wrong)
 		case errors.Is(err, errHuge):
 			note(err)
 			continue
-		case err == nil && len(rows) == MaxGroups:
-			err = fmt.Errorf("%w (%d)", ErrTooMuch, MaxGroups)
+		case err == nil && len(rows) == b.Groups:
+			err = fmt.Errorf("%w (%d)", ErrTooMuch, b.Groups)
 		}
 		if err != nil {
 			if errors.Is(err, ErrTooMuch) {
@@ -140,7 +148,7 @@ func newRow(ad *classads.Ad) (Row, error) {
 	if err != nil || jobs < 0 || jobs > 1<<40 {
 		return Row{}, fmt.Errorf("its JobCount is no number of jobs: %s", text(ad, "JobCount"))
 	}
-	row := Row{Ad: ad, Jobs: int(jobs)}
+	row := Row{Ad: ad, Jobs: int(jobs), FlockTo: ad.StringOr("FlockTo", "")}
 	if row.IDs, err = nameOf(ad, "JobIds"); err != nil {
 		row.IDs = "" // they are for people
 	}
@@ -186,8 +194,8 @@ type splitter struct {
 	size  int
 }
 
-func newSplitter(r io.Reader) *splitter {
-	return &splitter{in: bufio.NewReader(io.LimitReader(r, MaxBytes+1))}
+func newSplitter(r io.Reader, most int) *splitter {
+	return &splitter{in: bufio.NewReader(io.LimitReader(r, int64(most)+1))}
 }
 
 // next returns the next text, io.EOF after the last, or errHuge.

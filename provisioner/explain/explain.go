@@ -45,6 +45,9 @@ func Round(w io.Writer, rep round.Report) error {
 			}
 		}
 	}
+	if err := guests(w, rep); err != nil {
+		return err
+	}
 	for _, c := range rep.Output.Create {
 		if _, err := fmt.Fprintf(w, "make %d of %s for %s\n", c.Count, rep.Shapes[c.Shape], clean(c.User)); err != nil {
 			return err
@@ -81,6 +84,25 @@ func silent(w io.Writer, rep round.Report) error {
 func smaller(w io.Writer, rep round.Report) error {
 	for _, s := range rep.Smaller {
 		if _, err := fmt.Fprintf(w, "the slots of %s have %s, and the template says %s\n", rep.Shapes[s.Shape], s.Offers, s.Says); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guests writes how many jobs count of schedds of other pools.
+func guests(w io.Writer, rep round.Report) error {
+	idle := map[demand.Source]int{}
+	for _, g := range rep.Groups {
+		for _, s := range g.Schedds {
+			if s.Schedd.Flocks() {
+				idle[s.Schedd] += s.Idle
+			}
+		}
+	}
+	from := slices.SortedFunc(maps.Keys(idle), func(a, b demand.Source) int { return strings.Compare(a.String(), b.String()) })
+	for _, s := range from {
+		if _, err := fmt.Fprintf(w, "%d of the idle jobs flock here from the schedd %s\n", idle[s], clean(s.String())); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -27,7 +28,10 @@ func (l *lines) add(format string, args ...any) {
 // whatever matches, or is empty. matches has what is known of each shape.
 func Job(w io.Writer, rep round.Report, job *demand.Job, why string, matches []match.Explanation) error {
 	l := &lines{w: w}
-	l.add("The job %d.%d of the schedd %s, of %s.", job.ID.Cluster, job.ID.Proc, clean(job.ID.Schedd), clean(job.User))
+	l.add("The job %d.%d of the schedd %s, of %s.", job.ID.Cluster, job.ID.Proc, clean(cmp.Or(job.Schedd.String(), job.ID.Schedd)), clean(job.User))
+	if job.Flocks != "" {
+		l.add("%s.", upper(clean(job.Flocks)))
+	}
 	if why != "" {
 		l.add("No pod is made for it: %s.", clean(why))
 	}
@@ -44,6 +48,8 @@ func Job(w io.Writer, rep round.Report, job *demand.Job, why string, matches []m
 		if group < len(rep.Input.Groups) && rep.Input.Groups[group].Runtime > 0 {
 			l.add("Each of them is expected to run for %s.", rep.Input.Groups[group].Runtime)
 		}
+	case why == "" && job.Flocks != "":
+		l.add("Its group is %s, of which no idle jobs count: the schedd asks for fewer jobs than are idle, and those come first that name this pool in FlockTo.", job.Group)
 	case why == "":
 		l.add("Its group is %s, of which the schedds named no idle jobs a moment ago.", job.Group)
 	}

@@ -8,14 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"slices"
-	"sort"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/hashicorp/go-multierror"
 
 	"podstarter/classads"
 	"podstarter/provisioner/condortools"
@@ -26,176 +21,30 @@ import (
 
 // Limits of what the collector may say.
 const (
-	maxSchedds = 1000
-	maxGroups  = 100_000
-	maxUsers   = 100_000
-	maxBytes   = 64 << 20
-	maxText    = 64 << 10
-	maxName    = 1024 // of a submitter: an accounting group and a domain
-	// atOnce is how many schedds are asked at the same time.
-	atOnce = 8
+	maxUsers = 100_000
+	maxBytes = 64 << 20
+	maxText  = 64 << 10
+	maxName  = 1024 // of a submitter: an accounting group and a domain
 )
 
 // Pool is a pool.
 type Pool struct {
 	// Collector is the pool's, or empty for that of the configuration.
 	Collector string
-	// Schedds are those whose jobs count; none stands for all of the pool.
-	Schedds []string
-	Query   demand.Query
+	// Schedds are those whose jobs count; none stands for all that the collector knows,
+	// with those that flock here. A schedd with a pool is one that its own collector
+	// knows.
+	Schedds []demand.Source
+	// Flocking is how many schedds of other pools are asked at most, if none are named.
+	Flocking int
+	Query    demand.Query
 	// Prefix begins the names of the provisioner's pods.
 	Prefix string
 	// Within is how long the schedds may take together; 0 is two minutes.
 	Within time.Duration
-}
 
-// patience is how long all schedds together may take: without a limit, a hundred
-// that do not answer would keep the others' jobs waiting for a quarter of an hour.
-func (p *Pool) patience() time.Duration {
-	if p.Within > 0 {
-		return p.Within
-	}
-	return 2 * condortools.Timeout
-}
-
-// Demand returns the groups of idle jobs of all schedds, which differ also in other
-// attributes. If some schedds do not answer, it returns the groups of the others,
-// with an error of demand.ErrPartial.
-func (p *Pool) Demand(ctx context.Context, others []string) ([]demand.Group, error) {
-	query := p.Query.With(others)
-	var wrong *multierror.Error
-	schedds := slices.Clone(p.Schedds)
-	if len(schedds) == 0 {
-		var err error
-		if schedds, err = p.schedds(ctx); err != nil {
-			wrong = multierror.Append(wrong, fmt.Errorf("%w: %w", demand.ErrPartial, err))
-		}
-	}
-	// Those that do not answer may use up the time; they must not be the same ones
-	// before the others each time.
-	rand.Shuffle(len(schedds), func(i, j int) { schedds[i], schedds[j] = schedds[j], schedds[i] })
-	ctx, cancel := context.WithTimeout(ctx, p.patience())
-	defer cancel()
-	total := 0
-	rows := map[string][]demand.Row{}
-	var mu sync.Mutex
-	var wg sync.WaitGroup
-	turns := make(chan struct{}, atOnce)
-	for _, name := range schedds {
-		wg.Go(func() {
-			turns <- struct{}{}
-			defer func() { <-turns }()
-			got, bad, err := p.jobs(ctx, query, name)
-			mu.Lock()
-			defer mu.Unlock()
-			if total += len(got); total > maxGroups {
-				wrong = multierror.Append(wrong, fmt.Errorf("the jobs of the schedd %s: %w: the pool has more than %d groups", name, demand.ErrPartial, maxGroups))
-				return
-			}
-			rows[name] = got
-			if err != nil {
-				err = fmt.Errorf("%w: %w", demand.ErrPartial, err)
-			}
-			for _, e := range []error{err, bad} {
-				if e != nil {
-					wrong = multierror.Append(wrong, fmt.Errorf("the jobs of the schedd %s: %w", name, e))
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if wrong != nil {
-		sort.Sort(wrong) // the same errors are the same text in each round
-	}
-	return demand.Merge(rows), wrong.ErrorOrNil()
-}
-
-// Job asks for one job. If its schedd is not named, each is asked, and there may be
-// one in several.
-func (p *Pool) Job(ctx context.Context, id demand.JobID, others []string) ([]*demand.Job, error) {
-	query := p.Query.With(others)
-	ctx, cancel := context.WithTimeout(ctx, p.patience())
-	defer cancel()
-	schedds := []string{id.Schedd}
-	var wrong *multierror.Error
-	if id.Schedd == "" {
-		if schedds = p.Schedds; len(schedds) == 0 {
-			var err error
-			schedds, err = p.schedds(ctx)
-			wrong = multierror.Append(wrong, err)
-		}
-	}
-	var found []*demand.Job
-	for _, name := range schedds {
-		one := id
-		one.Schedd = name
-		var bad error
-		err := condortools.Run(ctx, func(r io.Reader) error {
-			var j *demand.Job
-			if j, bad = demand.ReadJob(r, one); j != nil {
-				found = append(found, j)
-			}
-			return nil
-		}, "condor_q", query.Job(p.Collector, one)...)
-		for _, e := range []error{err, bad} {
-			if e != nil {
-				wrong = multierror.Append(wrong, fmt.Errorf("the schedd %s: %w", name, e))
-			}
-		}
-	}
-	return found, wrong.ErrorOrNil()
-}
-
-// asks is how often a schedd is asked at most for one round.
-const asks = 3
-
-// jobs asks a schedd for its groups. If there are more than are read, it asks again
-// without the users who have the most of them, of whom only the first groups count:
-// they must not keep the others' jobs from being seen. bad says what cannot be read.
-func (p *Pool) jobs(ctx context.Context, query demand.Query, schedd string) (rows []demand.Row, bad, err error) {
-	var without []string
-	for ask := range asks {
-		var got []demand.Row
-		var unread error
-		err = condortools.Run(ctx, func(r io.Reader) error {
-			// There is no use in waiting for what is not read.
-			if got, unread = demand.Read(r); errors.Is(unread, demand.ErrTooMuch) {
-				return unread
-			}
-			return nil
-		}, "condor_q", query.Without(without).Arguments(p.Collector, schedd)...)
-		// Of those who are asked for no more, the groups that were read before stay.
-		rows = slices.DeleteFunc(rows, func(r demand.Row) bool { return !slices.Contains(without, r.Owner) })
-		rows = append(rows, got...)
-		var much *demand.TooMuchError
-		if errors.Is(unread, demand.ErrTooMuch) {
-			err = nil // it says the same
-		}
-		if !errors.As(unread, &much) || len(much.Owners) == 0 || ask == asks-1 {
-			bad = errors.Join(bad, unread)
-			break
-		}
-		without = append(without, much.Owners...)
-		bad = fmt.Errorf("there are more groups of jobs of %s than are read (%d)", strings.Join(without, ", "), len(rows))
-	}
-	return rows, bad, err
-}
-
-// schedds returns the names of all schedds that the collector knows.
-func (p *Pool) schedds(ctx context.Context) ([]string, error) {
-	var names []string
-	err := p.ads(ctx, []string{"-schedd", "-attributes", "Name"}, func(ad *classads.Ad) error {
-		if len(names) == maxSchedds {
-			return fmt.Errorf("there are more than %d schedds; name those that count", maxSchedds)
-		}
-		// A name becomes an argument of condor_q.
-		if name := ad.StringOr("Name", ""); name != "" && !strings.HasPrefix(name, "-") {
-			names = append(names, name)
-		}
-		return nil
-	})
-	slices.Sort(names)
-	return slices.Compact(names), err
+	// silent has the schedds of other pools that did not answer.
+	silent silences
 }
 
 // Version returns the version of HTCondor on this machine, as slots advertise it
@@ -304,7 +153,10 @@ func (p *Pool) ads(ctx context.Context, args []string, each func(ad *classads.Ad
 		return nil
 	}, "condor_status", args...)
 	if err == nil && bad != nil {
-		err = fmt.Errorf("reading what condor_status prints: %w", bad)
+		err = fmt.Errorf("%w: %w", errBadAd, bad)
 	}
 	return err
 }
+
+// errBadAd is returned if some ads cannot be read, and all others were.
+var errBadAd = errors.New("reading what condor_status prints")

@@ -17,6 +17,15 @@ import (
 	"podstarter/provisioner/resources"
 )
 
+// named are schedds of this pool.
+func named(names ...string) []demand.Source {
+	var all []demand.Source
+	for _, n := range names {
+		all = append(all, demand.Source{Name: n})
+	}
+	return all
+}
+
 // tools puts programs with the names of HTCondor's tools in PATH. $* is what they
 // were called with.
 func tools(t *testing.T, scripts map[string]string) {
@@ -31,7 +40,8 @@ func tools(t *testing.T, scripts map[string]string) {
 }
 
 const collector = `case "$*" in
-*-schedd*) printf 'Name = "ap1"\n\nName = "ap2"\n\nName = "-pool"\n\n' ;;
+*-schedd*) printf 'Name = "ap1"\n\nName = "ap2"\n\nName = "ap3"\n\nName = "-pool"\n\n' ;;
+*-submitters*) for s in ap1 ap2 -pool; do printf 'Name = "alice@x"\nScheddName = "%s"\nSubmitterTag = ""\nIdleJobs = 3\n\n' $s; done ;;
 *Accounting*) printf 'Name = "alice@x"\nPriority = 750.5\nWeightedResourcesUsed = 12.0\n\n' ;;
 *K8SPodName*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\n' ;;
 esac
@@ -56,6 +66,9 @@ esac
 	}
 	if err != nil && strings.Contains(err.Error(), "the schedd -pool") {
 		t.Errorf("a name that is an option is asked: %v", err)
+	}
+	if err != nil && strings.Contains(err.Error(), "the schedd ap3") {
+		t.Errorf("a schedd without submitters is asked: %v", err)
 	}
 	if len(groups) != 1 || groups[0].Idle() != 3 {
 		t.Errorf("the groups of the other schedd are %+v", groups)
@@ -98,7 +111,7 @@ func TestBadAds(t *testing.T) {
 	tools(t, map[string]string{
 		"condor_status": `case "$*" in
 *K8SPodName*) printf 'Name = "slot1@site-plain-1"\nState = "Unclaimed"\nCpus = 3\n\nName = "slot1@site-plain-2"\nState = "Asleep"\n\n' ;;
-*) printf 'Name = )(\n\nName = "ap1"\nPriority = 2.0\n\n' ;;
+*) printf 'Name = )(\n\nName = "ap1"\nPriority = 2.0\nScheddName = "ap1"\n\n' ;;
 esac
 `,
 		"condor_q": `printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n'`,
@@ -124,8 +137,8 @@ func TestSilentSchedds(t *testing.T) {
 *"-name ap1 "*) printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n' ;;
 *) exec sleep 1000 ;;
 esac
-`})
-	p := &Pool{Schedds: []string{"ap1", "ap2", "ap3"}, Within: time.Second}
+`, "condor_status": ""})
+	p := &Pool{Schedds: named("ap1", "ap2", "ap3"), Within: time.Second}
 	groups, err := p.Demand(t.Context(), nil)
 	if err == nil || !strings.Contains(err.Error(), "the jobs of the schedd ap2: ") || !strings.Contains(err.Error(), "the jobs of the schedd ap3: ") || len(groups) != 1 {
 		t.Errorf("the groups are %+v, %v", groups, err)
@@ -133,7 +146,7 @@ esac
 }
 
 func TestTooManySchedds(t *testing.T) {
-	tools(t, map[string]string{"condor_status": fmt.Sprintf(`i=0; while [ $i -le %d ]; do echo "Name = \"ap$i\""; echo; i=$((i+1)); done`, maxSchedds)})
+	tools(t, map[string]string{"condor_status": fmt.Sprintf(`i=0; while [ $i -le %d ]; do echo "Name = \"ap$i\""; echo "ScheddName = \"ap$i\""; echo; i=$((i+1)); done`, maxSchedds), "condor_q": ""})
 	if _, err := (&Pool{}).Demand(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "name those that count") {
 		t.Errorf("the error is %v", err)
 	}
@@ -141,8 +154,8 @@ func TestTooManySchedds(t *testing.T) {
 
 // A job that cannot be read does not keep pods from being withdrawn.
 func TestJobThatCannotBeRead(t *testing.T) {
-	tools(t, map[string]string{"condor_q": `printf 'JobCount = "many"\n\nUser = "alice@x"\nJobCount = 3\n\n'`})
-	groups, err := (&Pool{Schedds: []string{"ap"}}).Demand(t.Context(), nil)
+	tools(t, map[string]string{"condor_status": "", "condor_q": `printf 'JobCount = "many"\n\nUser = "alice@x"\nJobCount = 3\n\n'`})
+	groups, err := (&Pool{Schedds: named("ap")}).Demand(t.Context(), nil)
 	if err == nil || errors.Is(err, demand.ErrPartial) || len(groups) != 1 {
 		t.Errorf("the groups are %+v, %v", groups, err)
 	}
@@ -167,7 +180,7 @@ printf '"\n\n'
 
 // Attributes to which slots refer are asked for.
 func TestDemandByOtherAttributes(t *testing.T) {
-	tools(t, map[string]string{"condor_q": `case "$*" in
+	tools(t, map[string]string{"condor_status": "", "condor_q": `case "$*" in
 *,ProjectName,*) printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n' ;;
 esac
 `})
@@ -175,7 +188,7 @@ esac
 	if err != nil {
 		t.Fatal(err)
 	}
-	groups, err := (&Pool{Schedds: []string{"ap"}, Query: query}).Demand(t.Context(), []string{"ProjectName"})
+	groups, err := (&Pool{Schedds: named("ap"), Query: query}).Demand(t.Context(), []string{"ProjectName"})
 	if err != nil || len(groups) != 1 {
 		t.Errorf("the groups are %+v, %v", groups, err)
 	}
@@ -190,14 +203,14 @@ func TestUserWithTooManyGroups(t *testing.T) {
 		"large": `x=$(head -c 1000000 /dev/zero | tr '\0' x); for i in $(seq 80); do echo 'JobCount = 1'; echo "Requirements = \"$x\""; printf 'User = "mallet@x"\n\n'; done`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			tools(t, map[string]string{"condor_q": "case \"$*\" in *'User isnt \"mallet@x\"'*) ;; *) " + groups + ` ;; esac
+			tools(t, map[string]string{"condor_status": "", "condor_q": "case \"$*\" in *'User isnt \"mallet@x\"'*) ;; *) " + groups + ` ;; esac
 printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n'
 `})
 			query, err := demand.NewQuery(nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := (&Pool{Schedds: []string{"ap"}, Query: query}).Demand(t.Context(), nil)
+			got, err := (&Pool{Schedds: named("ap"), Query: query}).Demand(t.Context(), nil)
 			if err == nil || !strings.Contains(err.Error(), "more groups of jobs of mallet@x") || errors.Is(err, demand.ErrPartial) {
 				t.Errorf("the error is %.500v", err)
 			}
@@ -214,8 +227,8 @@ printf 'Requirements = true\nUser = "alice@x"\nJobCount = 3\n\n'
 
 // If it is too much also without the heaviest users, not all jobs are known.
 func TestTooManyGroupsOfAll(t *testing.T) {
-	tools(t, map[string]string{"condor_q": fmt.Sprintf(`awk 'BEGIN { for (i = 0; i <= %d; i++) printf "JobCount = 1\nUser = \"mallet@x\"\n\n" }'`, demand.MaxGroups)})
-	if _, err := (&Pool{Schedds: []string{"ap"}}).Demand(t.Context(), nil); !errors.Is(err, demand.ErrPartial) {
+	tools(t, map[string]string{"condor_status": "", "condor_q": fmt.Sprintf(`awk 'BEGIN { for (i = 0; i <= %d; i++) printf "JobCount = 1\nUser = \"mallet@x\"\n\n" }'`, demand.MaxGroups)})
+	if _, err := (&Pool{Schedds: named("ap")}).Demand(t.Context(), nil); !errors.Is(err, demand.ErrPartial) {
 		t.Errorf("the error is %.300v", err)
 	}
 }
@@ -223,8 +236,8 @@ func TestTooManyGroupsOfAll(t *testing.T) {
 // The same errors are the same text, in whatever order schedds are asked: a log says
 // once what stays as it is.
 func TestErrorsOfSchedds(t *testing.T) {
-	tools(t, map[string]string{"condor_q": "echo 'it is away' >&2; exit 1"})
-	p := &Pool{Prefix: "site", Schedds: []string{"ap1", "ap2", "ap3", "ap4", "ap5"}}
+	tools(t, map[string]string{"condor_status": "", "condor_q": "echo 'it is away' >&2; exit 1"})
+	p := &Pool{Prefix: "site", Schedds: named("ap1", "ap2", "ap3", "ap4", "ap5")}
 	first := ""
 	for range 5 {
 		_, err := p.Demand(t.Context(), nil)

@@ -66,7 +66,7 @@ func jobs(t *testing.T, n int, lines string) demand.Group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return demand.Merge(map[string][]demand.Row{"ap": {{Ad: ad, User: "alice@x", Jobs: n}}})[0]
+	return demand.Merge([]demand.Answer{{Source: demand.Source{Name: "ap"}, Rows: []demand.Row{{Ad: ad, User: "alice@x", Jobs: n}}}})[0]
 }
 
 const plainJob = "Requirements = TARGET.Memory >= RequestMemory\nRequestMemory = 1000\nRequestCpus = 1"

@@ -17,7 +17,7 @@ func short(t *testing.T, n int, lines string) demand.Group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return demand.Merge(map[string][]demand.Row{"ap": {{Ad: ad, User: "alice@x", Jobs: n, IDs: "7.0 ... 7.999"}}})[0]
+	return demand.Merge([]demand.Answer{{Source: demand.Source{Name: "ap"}, Rows: []demand.Row{{Ad: ad, User: "alice@x", Jobs: n, IDs: "7.0 ... 7.999"}}}})[0]
 }
 
 // Once it is known that jobs are short, they share pods, and it is known when those

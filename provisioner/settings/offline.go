@@ -60,7 +60,7 @@ func (s *Settings) offline(f file, duration func(key, text string, normal, least
 	}
 	p := f.Policy
 	for key, says := range map[string]bool{
-		"filter; say it in START of each template's slot": f.Filter != "", "schedds": len(f.Schedds) > 0,
+		"filter; say it in START of each template's slot": f.Filter != "", "schedds": len(f.Schedds) > 0, "flocking": f.Flocking != flocking{},
 		"runtime": f.Runtime != "",
 		"limits.perUser; the negotiator gives each user a fair share": f.Limits.PerUser != 0,
 		"policy, except settle": p.Patience != "" || p.Horizon != "" || p.Start != "" || s.Policy.Ramp != decision.Ramp{},

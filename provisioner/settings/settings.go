@@ -13,6 +13,7 @@ import (
 
 	"podstarter/classads"
 	"podstarter/provisioner/decision"
+	"podstarter/provisioner/demand"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/platform/batch"
 )
@@ -27,7 +28,9 @@ type Settings struct {
 	// Collector and Schedds are of the pool; empty are that of HTCondor's
 	// configuration, and all of the pool.
 	Collector string
-	Schedds   []string
+	Schedds   []demand.Source
+	// Flocking is how many schedds of other pools are asked at most, if none are named.
+	Flocking int
 	// Filter selects jobs, or is nil.
 	Filter *classads.Expr
 	// Runtime says of a job how many seconds it runs at most, or is nil.
@@ -61,7 +64,8 @@ type file struct {
 	Name         string      `json:"name"`
 	Namespace    string      `json:"namespace"`
 	Collector    string      `json:"collector"`
-	Schedds      []string    `json:"schedds"`
+	Schedds      []schedd    `json:"schedds"`
+	Flocking     flocking    `json:"flocking"`
 	Filter       string      `json:"filter"`
 	Runtime      string      `json:"runtime"`
 	Interval     string      `json:"interval"`
@@ -124,7 +128,7 @@ func parse(text []byte) (Settings, error) {
 	}
 	var wrong *multierror.Error
 	s := Settings{
-		Name: f.Name, Namespace: f.Namespace, Collector: f.Collector, Schedds: f.Schedds, GPU: f.GPU,
+		Name: f.Name, Namespace: f.Namespace, Collector: f.Collector, GPU: f.GPU,
 		Limits: decision.Limits{Pods: f.Limits.Pods, Coming: f.Limits.Coming, PerUser: f.Limits.PerUser, PerRound: f.Limits.PerRound},
 	}
 	if msgs := validation.IsDNS1123Label(f.Name); len(msgs) > 0 || len(f.Name) > 20 {
@@ -143,6 +147,9 @@ func parse(text []byte) (Settings, error) {
 	}
 	s.Filter, s.Runtime = expression("filter", f.Filter), expression("runtime", f.Runtime)
 	var err error
+	if s.Schedds, s.Flocking, err = f.schedds(); err != nil {
+		wrong = multierror.Append(wrong, err)
+	}
 	if s.Batch, err = f.system(); err != nil {
 		wrong = multierror.Append(wrong, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"podstarter/provisioner/decision"
+	"podstarter/provisioner/demand"
 )
 
 func write(t *testing.T, text string) string {
@@ -27,7 +28,7 @@ func TestRead(t *testing.T) {
 	got, err := Read(write(t, `name: site
 namespace: glideins
 collector: cm.example.org
-schedds: [ap1, ap2]
+schedds: [ap1, {name: ap2, pool: "cm.home.org:9618"}]
 filter: ProjectName isnt undefined
 runtime: MaxWallTime * 60 + MY.Extra
 interval: 30s
@@ -42,7 +43,7 @@ lease: {duration: 30s}
 	policy := decision.DefaultPolicy
 	policy.Patience, policy.Ramp = 5*time.Minute, decision.Ramp{First: 10, Part: 0.5}
 	want := Settings{
-		Name: "site", Namespace: "glideins", Collector: "cm.example.org", Schedds: []string{"ap1", "ap2"},
+		Name: "site", Namespace: "glideins", Collector: "cm.example.org", Schedds: []demand.Source{{Name: "ap1"}, {Name: "ap2", Pool: "cm.home.org:9618"}},
 		Interval: 30 * time.Second, ReportWithin: 10 * time.Minute, BeginWithin: 20 * time.Minute,
 		Limits: decision.Limits{Pods: 100, Coming: 20, PerUser: 50, PerRound: 10}, Policy: policy,
 		Lease:   Lease{Name: "podstarter-provisioner-site", Duration: 30 * time.Second},

@@ -24,6 +24,7 @@ var (
 	leader     = describe("leader", "1 while this provisioner makes pods, 0 while it stands by. Only the leader has numbers of jobs and pods.")
 	idle       = describe("idle_jobs", "Idle jobs that the last round saw.")
 	places     = describe("jobs", "Idle jobs by where they get a place: free room, room that running jobs leave soon, pods on their way, new pods, or none (waiting).", "place")
+	schedds    = describe("schedd_idle_jobs", "Idle jobs that count of the schedds that have the most, and of all other schedds together. The pool is empty for those of this pool; jobs of others flock here.", "schedd", "pool")
 	without    = describe("waiting_jobs", "Idle jobs that get no place, by cause.", "cause")
 	pods       = describe("pods", "Pods by template and phase. Templates that are no longer in the configuration are counted together.", "template", "phase")
 	made       = describe("pods_made_total", "Pods that were made.")
@@ -40,7 +41,7 @@ var (
 	build      = describe("build_info", "Version of podstarter.", "version")
 	phaseNames = [...]string{"pending", "running", "ended"}
 	reasons    = slices.Sorted(maps.Keys(backoff.Horizons))
-	all        = []*prometheus.Desc{leader, idle, places, without, pods, made, withdrawn, removed, failed, waits, failures, until, untaken, smaller, problems, lastRound, build}
+	all        = []*prometheus.Desc{leader, idle, places, schedds, without, pods, made, withdrawn, removed, failed, waits, failures, until, untaken, smaller, problems, lastRound, build}
 )
 
 // Describe implements prometheus.Collector.
@@ -148,6 +149,9 @@ func collectJobs(rep *round.Report, put func(d *prometheus.Desc, kind prometheus
 		}
 	}
 	put(idle, gauge, float64(jobs))
+	for _, s := range access(rep) {
+		put(schedds, gauge, float64(s.Idle), s.Name, s.Pool)
+	}
 	for name, n := range map[string]int{"free": sum.Free, "soon": sum.Soon, "coming": sum.Coming, "new": sum.New, "waiting": sum.Idle} {
 		put(places, gauge, float64(n), name)
 	}

@@ -29,6 +29,7 @@ const (
 	maxName    = 60 // bytes
 	maxWhy     = 300
 	maxActs    = 30
+	maxSchedds = 50
 	maxShown   = 600 // of an error
 )
 
@@ -57,6 +58,7 @@ type view struct {
 	Figures                       []figure
 	Pictures                      []picture
 	Groups                        []groupView
+	Schedds                       []scheddView
 	MoreGroups, MoreJobs          int
 	Offline                       bool
 	Templates                     []templateView
@@ -75,6 +77,11 @@ type groupView struct {
 	ID, Link, Users     string
 	Idle, Placed, Waits int
 	Reasons             []string
+}
+
+type scheddView struct {
+	Name, Pool string
+	Idle       int
 }
 
 type templateView struct {
@@ -129,6 +136,7 @@ func (b *Board) look() view {
 	}
 	v.Figures = append(v.Figures, figure{"pods on their way", s.pending, "pending"}, figure{"pods that run", s.running, "running"})
 	v.Groups, v.MoreGroups, v.MoreJobs = groups(rep)
+	v.Schedds = access(rep)
 	v.Templates = b.templates(rep, now)
 	v.Acts, v.MoreActs = acts(rep)
 	return v

@@ -153,8 +153,9 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 	switch state := ad.StringOr("State", ""); state {
 	case "Drained":
 		p.Draining = true
-	case "Unclaimed", "Matched", "Owner", "Backfill":
+	case "Unclaimed", "Matched", "Backfill":
 		p.Free = p.Free.Plus(have)
+	case "Owner": // it takes no job until IS_OWNER is false (HTCondor src/condor_startd.V6/ResState.cpp:eval_policy)
 	case "Claimed", "Preempting":
 		// A partitionable slot that is claimed has what its dynamic slots left
 		// (CLAIM_PARTITIONABLE_LEFTOVERS, or a claim for data only).

@@ -58,6 +58,15 @@ Cpus = 1
 	}
 }
 
+// A slot in the state Owner takes no job, whatever it has.
+func TestOwner(t *testing.T) {
+	pods, err := Read(strings.NewReader("Name = \"slot1@p-1\"\nState = \"Owner\"\nCpus = 4\nMemory = 4096\n\nName = \"slot2@p-1\"\nState = \"Unclaimed\"\nCpus = 1\n\nName = \"slot1@p-2\"\nState = \"Owner\"\nCpus = 4\n"))
+	want := map[string]*Pod{"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 1}}, "p-2": {Slot: "slot1@p-2"}}
+	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
+		t.Errorf("%v, -want +got\n%s", err, diff)
+	}
+}
+
 // A partitionable slot with CPUs left and no payload container takes no job. One that does
 // not count its containers says nothing of them.
 func TestPayloads(t *testing.T) {

@@ -1,0 +1,59 @@
+package status
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"podstarter/provisioner/demand"
+)
+
+// A schedd of another pool is named with its pool, whatever it is called.
+func TestSchedds(t *testing.T) {
+	w := newWorld(t)
+	w.Lead()
+	rep := report(w.now)
+	guest := demand.Source{Name: "guest@<b>\x1b", Pool: `cm.guest"` + strings.Repeat("x", 500)}
+	rep.Groups[0].Schedds = []demand.Share{{Schedd: demand.Source{Name: "ap"}, Idle: 6}, {Schedd: guest, Idle: 4}}
+	rep.Groups[1].Schedds = []demand.Share{{Schedd: guest, Idle: 3}}
+	w.Note(rep)
+	_, page := w.get("/")
+	pool := `cm.guest&#34;` + strings.Repeat("x", maxName-len(`cm.guest"`)) + "…"
+	for _, want := range []string{
+		`<bdi>ap</bdi></td><td class="wide" data-label="of the pool">this one</td><td class="n" data-label="idle jobs that count">6<`,
+		`<bdi>guest@&lt;b&gt;?</bdi></td><td class="wide" data-label="of the pool"><bdi>` + pool + `</bdi>; its jobs flock here</td><td class="n" data-label="idle jobs that count">7<`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s:\n%s", want, page)
+		}
+	}
+	_, text := w.get("/metrics")
+	for _, want := range []string{`schedd_idle_jobs{pool="",schedd="ap"} 6`, `schedd="guest@<b>?"} 7`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics lack %s:\n%s", want, strings.Join(series(t, text), "\n"))
+		}
+	}
+}
+
+// However many schedds there are, and whatever their names, the metrics can be read.
+func TestManySchedds(t *testing.T) {
+	w := newWorld(t)
+	w.Lead()
+	rep := report(w.now)
+	for i := range 500 {
+		name := fmt.Sprint("ap", i)
+		if i%2 == 0 {
+			name = strings.Repeat("x", 100) + name // the same after it was cut
+		}
+		rep.Groups[0].Schedds = append(rep.Groups[0].Schedds, demand.Share{Schedd: demand.Source{Name: name}, Idle: 1}, demand.Share{Schedd: demand.Source{Name: other}, Idle: 1})
+	}
+	w.Note(rep)
+	code, text := w.get("/metrics")
+	if n := strings.Count(text, "\n"+namespace+"_schedd_idle_jobs{"); code != http.StatusOK || n != maxSchedds+1 {
+		t.Errorf("%d: %d series", code, n)
+	}
+	if !strings.Contains(text, `schedd_idle_jobs{pool="",schedd="(other)"} 701`) {
+		t.Errorf("the others are not counted together:\n%s", strings.Join(series(t, text), "\n"))
+	}
+}
