@@ -37,6 +37,16 @@ func FromMap(knobs map[string]string) *Config {
 	return &Config{knobs: newTable(all)}
 }
 
+// WithLocalName returns the same knobs, read with a local name, for tests.
+func (c *Config) WithLocalName(name string) *Config {
+	changed := *c
+	changed.local = name
+	return &changed
+}
+
+// LocalName is the local name with which the knobs are read, "" if there is none.
+func (c *Config) LocalName() string { return c.local }
+
 // find returns the knob that counts. For a knob with prefixed forms the tool
 // already lists NAME with the right value. A knob without a default that is set
 // only in a prefixed form is listed only in that form.

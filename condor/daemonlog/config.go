@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"podstarter/condor/config"
 )
@@ -18,13 +19,9 @@ import (
 // (condor_daemon_core.V6/daemon_core_main.cpp:handle_log_append).
 func OptionsFor(cfg *config.Config, suffix string) (Options, error) {
 	var opt Options
-	path, ok := cfg.Lookup("STARTER_LOG")
-	if !ok {
-		log, ok := cfg.Lookup("LOG")
-		if !ok {
-			return opt, fmt.Errorf("neither STARTER_LOG nor LOG is set; the starter has nowhere to log to")
-		}
-		path = filepath.Join(log, "StarterLog")
+	path, err := basePath(cfg, suffix != "")
+	if err != nil {
+		return opt, err
 	}
 	if strings.ContainsAny(suffix, "/\x00") {
 		return opt, fmt.Errorf("the suffix %q for the log's name may not contain a slash", suffix)
@@ -40,7 +37,6 @@ func OptionsFor(cfg *config.Config, suffix string) (Options, error) {
 		opt.Flags.header |= withTimestamp
 	}
 	opt.TimeFormat = strings.Trim(cfg.String("DEBUG_TIME_FORMAT", defaultTimeFormat), `"`)
-	var err error
 	if opt.Truncate, err = cfg.Bool("TRUNC_STARTER_LOG_ON_OPEN", false); err != nil {
 		return opt, err
 	}
@@ -67,6 +63,36 @@ func OptionsFor(cfg *config.Config, suffix string) (Options, error) {
 		}
 	}
 	return opt, nil
+}
+
+// basePath is the log's path without the slot's id. The log of a starter with a local name, of which the file's name
+// says nothing, is not that of all starters.
+func basePath(cfg *config.Config, slot bool) (string, error) {
+	name, knob := "Starter", "STARTER_LOG"
+	if local := cfg.LocalName(); local != "" && !slot {
+		name, knob = daemonName(local), local+".STARTER_LOG"
+	}
+	if path, ok := cfg.Lookup(knob); ok {
+		return path, nil
+	}
+	dir, ok := cfg.Lookup("LOG")
+	switch {
+	case !ok:
+		return "", fmt.Errorf("neither %s nor LOG is set; the starter has nowhere to log to", knob)
+	case strings.ContainsAny(name, "/\x00"):
+		return "", fmt.Errorf("the local name %q may not contain a slash, since it names the log; set %s", name, knob)
+	}
+	return filepath.Join(dir, name+"Log"), nil
+}
+
+// daemonName writes a name as those of logs are: slot_type_1 becomes SlotType1
+// (condor_utils/dprintf_config.cpp:make_log_name_from_daemon_name).
+func daemonName(name string) string {
+	var b strings.Builder
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return r == '_' || unicode.IsSpace(r) }) {
+		b.WriteString(strings.ToUpper(word[:1]) + strings.ToLower(word[1:]))
+	}
+	return b.String()
 }
 
 const defaultMaxSize = 10 << 20

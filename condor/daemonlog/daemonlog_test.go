@@ -225,6 +225,37 @@ func TestOptionsFor(t *testing.T) {
 	}
 }
 
+// TestLogOfSlotType: a starter with a local name writes the log of all starters only if the slot's id is a part of the file's name.
+func TestLogOfSlotType(t *testing.T) {
+	all := map[string]string{"LOG": "/log", "STARTER_LOG": "/log/StarterLog"}
+	own := map[string]string{"LOG": "/log", "STARTER_LOG": "/own", "SLOT_TYPE_1.STARTER_LOG": "/own"}
+	for name, tt := range map[string]struct {
+		knobs         map[string]string
+		local, suffix string
+		want          string
+	}{
+		"slot":                 {all, "slot_type_1", "slot1_1", "/log/StarterLog.slot1_1"},
+		"no slot":              {all, "slot_type_1", "", "/log/SlotType1Log"},
+		"no slot, in capitals": {all, "GPU_starter", "", "/log/GpuStarterLog"},
+		"own, slot":            {own, "slot_type_1", "slot1_1", "/own.slot1_1"},
+		"own, no slot":         {own, "slot_type_1", "", "/own"},
+		"no local name":        {all, "", "", "/log/StarterLog"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			opt, err := OptionsFor(config.FromMap(tt.knobs).WithLocalName(tt.local), tt.suffix)
+			if err != nil || opt.Path != tt.want {
+				t.Errorf("%s, %v, want %s", opt.Path, err, tt.want)
+			}
+		})
+	}
+	if opt, err := OptionsFor(config.FromMap(map[string]string{"STARTER_LOG": "/log/StarterLog"}).WithLocalName("slot_type_1"), ""); err == nil {
+		t.Errorf("no directory for logs: %+v", opt)
+	}
+	if opt, err := OptionsFor(config.FromMap(all).WithLocalName("a/b"), ""); err == nil {
+		t.Errorf("a slash in the name: %+v", opt)
+	}
+}
+
 func TestParseLimit(t *testing.T) {
 	for text, want := range map[string][2]int64{
 		"0": {0, 0}, "1000": {1000, 0}, "10 Mb": {10 << 20, 0}, "10M": {10 << 20, 0}, "5 Gb": {5 << 30, 0}, "2kb": {2048, 0}, "3 MiB": {3 << 20, 0},

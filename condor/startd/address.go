@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"sync"
 
@@ -26,6 +25,7 @@ type Knobs interface {
 // job runs: a broker (CCB) gives a shared port that is started again another id.
 type Address struct {
 	inherited *Inheritance
+	port      string // of a starter with a port of its own
 	file      string // into which the shared port writes its address; empty: there is none
 
 	mu   sync.Mutex
@@ -35,7 +35,7 @@ type Address struct {
 // OwnAddress returns the starter's address. Before the shared port's file can be read, it
 // is made from the startd's address, which is behind the same port.
 func (h *Inheritance) OwnAddress(k Knobs) *Address {
-	a := &Address{inherited: h, base: h.Parent}
+	a := &Address{inherited: h, base: h.Parent, port: h.portAddress(k)}
 	if path, ok := k.Lookup("SHARED_PORT_DAEMON_AD_FILE"); ok {
 		a.file = path
 	}
@@ -46,7 +46,7 @@ func (h *Inheritance) OwnAddress(k Knobs) *Address {
 func (a *Address) String() string {
 	id := a.inherited.EndpointID
 	if id == "" {
-		return a.inherited.portAddress()
+		return a.port
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -75,6 +75,10 @@ func Network(k Knobs) cedar.Network {
 			n.Prefer = cedar.IPv6
 		}
 	}
+	if isFalse(k, "BIND_ALL_INTERFACES") {
+		n.FromIPv4, _ = k.Lookup("IPV4_ADDRESS")
+		n.FromIPv6, _ = k.Lookup("IPV6_ADDRESS")
+	}
 	// A value that is not a number counts as none; the settings tell of it.
 	slow, _ := k.Int("TIMEOUT_MULTIPLIER", 0)
 	slow, _ = k.Int("STARTER_TIMEOUT_MULTIPLIER", slow) // daemon.cpp:common_init
@@ -89,25 +93,6 @@ const mostSlow = 1 << 20
 func isFalse(k Knobs, name string) bool {
 	v, err := k.Bool(name, true)
 	return err == nil && !v
-}
-
-// portAddress returns the address of a starter with a port of its own, on the
-// startd's host.
-func (h *Inheritance) portAddress() string {
-	s := cedar.Sinful{Host: h.Parent.Host, Params: map[string]string{"noUDP": ""}}
-	if alias := h.Parent.Alias(); alias != "" {
-		s.Params["alias"] = alias
-	}
-	if h.Listener == nil {
-		return s.String()
-	}
-	if a, ok := h.Listener.Addr().(*net.TCPAddr); ok {
-		s.Port = a.Port
-		if s.Host == "" || !a.IP.IsUnspecified() && !a.IP.IsLoopback() {
-			s.Host = a.IP.String()
-		}
-	}
-	return s.String()
 }
 
 // maxAdFile bounds the shared port's file, in bytes; it has some hundred.

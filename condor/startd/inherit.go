@@ -43,9 +43,10 @@ type Inheritance struct {
 	// the middle of its talk.
 	Update, Syscall *cedar.Stream
 	// Listener accepts the starter's commands; EndpointID is its id behind the shared
-	// port, empty if it has a port of its own.
-	Listener   net.Listener
-	EndpointID string
+	// port, empty if it has a port of its own. Second is that of the other protocol if it has
+	// one for each, else nil.
+	Listener, Second net.Listener
+	EndpointID       string
 	// ParentSession is shared only with the startd, FamilySession with all daemons
 	// below one master. Either may be nil.
 	ParentSession, FamilySession *cedar.Session
@@ -128,8 +129,10 @@ func (h *Inheritance) close() {
 			s.Close()
 		}
 	}
-	if h.Listener != nil {
-		h.Listener.Close()
+	for _, l := range []net.Listener{h.Listener, h.Second} {
+		if l != nil {
+			l.Close()
+		}
 	}
 }
 
@@ -195,12 +198,17 @@ const maxPID = 1 << 22
 
 func (h *Inheritance) takeListeners(t *tokens) error {
 	listen := func(text string) error {
-		if h.Listener != nil {
-			return closeSocket(text) // one per address family; one is enough
+		switch {
+		case h.Listener == nil:
+			l, id, err := cedar.ListenInherited(text)
+			h.Listener, h.EndpointID = l, id
+			return err
+		case h.Second == nil && h.EndpointID == "": // one for each protocol
+			l, _, err := cedar.ListenInherited(text)
+			h.Second = l
+			return err
 		}
-		l, id, err := cedar.ListenInherited(text)
-		h.Listener, h.EndpointID = l, id
-		return err
+		return closeSocket(text)
 	}
 	if strings.HasPrefix(t.peek(), tagPort) {
 		if err := listen(t.next()); err != nil {

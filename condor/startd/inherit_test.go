@@ -148,7 +148,7 @@ func TestInheritPlain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.close)
-	if want, got := fmt.Sprintf("<127.0.0.1:%d?alias=localhost&noUDP>", port), h.OwnAddress(config.FromMap(nil)).String(); got != want {
+	if want, got := fmt.Sprintf("<127.0.0.1:%d?addrs=127.0.0.1-%[1]d&alias=localhost&noUDP>", port), h.OwnAddress(config.FromMap(nil)).String(); got != want {
 		t.Errorf("own address %s, want %s", got, want)
 	}
 	if _, err := unix.FcntlInt(uintptr(udp), unix.F_GETFD, 0); err == nil {
@@ -314,6 +314,8 @@ func TestNetwork(t *testing.T) {
 		"slow starters":    {map[string]string{"TIMEOUT_MULTIPLIER": "3", "STARTER_TIMEOUT_MULTIPLIER": "4"}, cedar.Network{Prefer: cedar.IPv4, Slow: 4}},
 		"absurdly slow":    {map[string]string{"TIMEOUT_MULTIPLIER": "9223372036854775807"}, cedar.Network{Prefer: cedar.IPv4, Slow: mostSlow}},
 		"no number":        {map[string]string{"TIMEOUT_MULTIPLIER": "-7", "STARTER_TIMEOUT_MULTIPLIER": "much"}, cedar.Network{Prefer: cedar.IPv4}},
+		"bound":            {map[string]string{"BIND_ALL_INTERFACES": "False", "IPV4_ADDRESS": "10.0.0.1", "IPV6_ADDRESS": "fd00::1"}, cedar.Network{Prefer: cedar.IPv4, FromIPv4: "10.0.0.1", FromIPv6: "fd00::1"}},
+		"not bound":        {map[string]string{"BIND_ALL_INTERFACES": "True", "IPV4_ADDRESS": "10.0.0.1", "IPV6_ADDRESS": "fd00::1"}, cedar.Network{Prefer: cedar.IPv4}},
 		"private":          {map[string]string{"PRIVATE_NETWORK_NAME": "here"}, cedar.Network{Private: "here", Prefer: cedar.IPv4}},
 	} {
 		t.Run(name, func(t *testing.T) {

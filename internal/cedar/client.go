@@ -148,7 +148,7 @@ func (c *Client) Dial(ctx context.Context, addr Sinful, timeout time.Duration) (
 	defer cancel()
 	dial := c.Dialer
 	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
+		dial = (&net.Dialer{Control: c.Network.leave}).DialContext
 	}
 	return dial(ctx, "tcp", addr.DialAddress())
 }

@@ -260,6 +260,9 @@ type Network struct {
 	// Prefer is the protocol that is taken if a daemon has equally desirable addresses of
 	// both; without one, the daemon's order counts.
 	Prefer Protocol
+	// FromIPv4 and FromIPv6 are addresses of this machine from which connections leave
+	// (BIND_ALL_INTERFACES is false); empty for any.
+	FromIPv4, FromIPv6 string
 	// Slow makes the time limits of connections longer.
 	Slow Multiplier
 }
@@ -315,6 +318,15 @@ func (s Sinful) Route(n Network) (Sinful, error) {
 
 // DialAddress returns host:port in the form that package net wants.
 func (s Sinful) DialAddress() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
+
+// Addresses returns the list of addresses, none if there is no list.
+func (s Sinful) Addresses() []netip.AddrPort {
+	list, err := s.addrs()
+	if err != nil {
+		return nil
+	}
+	return list
+}
 
 // addrs reads the list of addresses, in which '-' stands for ':'.
 func (s Sinful) addrs() ([]netip.AddrPort, error) {

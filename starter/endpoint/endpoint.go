@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"slices"
@@ -59,11 +60,16 @@ func Serve(ctx context.Context, o Options) {
 	o.housekeeping(server)
 	o.Owner(server)
 	o.keepPayloadOut()
-	rescue.Go(func() {
-		if err := server.Serve(ctx, o.Inherited.Listener); err != nil && ctx.Err() == nil {
-			o.Log.Error("The command endpoint is closed: only signals can end this job", "error", err)
+	for _, listener := range []net.Listener{o.Inherited.Listener, o.Inherited.Second} {
+		if listener == nil {
+			continue
 		}
-	})
+		rescue.Go(func() {
+			if err := server.Serve(ctx, listener); err != nil && ctx.Err() == nil {
+				o.Log.Error("The command endpoint is closed: only signals can end this job", "address", listener.Addr(), "error", err)
+			}
+		})
+	}
 
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2)
