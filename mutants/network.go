@@ -1,6 +1,6 @@
 package main
 
-// Mistakes about jobs without network, about directories of the image that jobs get anew, and about shadows behind brokers.
+// Mistakes about jobs without network, about directories of the image that jobs get anew, and about addresses: of shadows behind brokers, and of starters.
 var networkMutants = []mutant{
 	{
 		Name:  "any connection is taken for the daemon that a broker was asked for",
@@ -134,6 +134,34 @@ var networkMutants = []mutant{
 		Old:   `if value == "" || w.harmless != nil`,
 		New:   `if value != "" || w.harmless != nil`,
 		Tests: []tests{{"starter/settings", "TestKnobsNotGiven"}},
+	},
+	{
+		Name:  "a starter with a port for each protocol keeps one",
+		File:  "condor/startd/inherit.go",
+		Old:   `case h.Second == nil && h.EndpointID == "":`,
+		New:   `case h.Second == nil && h.EndpointID == "-":`,
+		Tests: []tests{{"condor/startd", "TestInheritBothProtocols"}},
+	},
+	{
+		Name:  "a starter with a port of its own does not tell its private address",
+		File:  "condor/startd/ownport.go",
+		Old:   `h.Parent.Host != all[0].Addr().String()`,
+		New:   `h.Parent.Host == all[0].Addr().String()`,
+		Tests: []tests{{"condor/startd", "TestPortAddress"}},
+	},
+	{
+		Name:  "connections leave from any address",
+		File:  "internal/cedar/client.go",
+		Old:   `net.Dialer{Control: c.Network.leave}`,
+		New:   `net.Dialer{}`,
+		Tests: []tests{{"internal/cedar", "TestDialLeavesFrom"}},
+	},
+	{
+		Name:  "starters of a slot type write the log of all starters",
+		File:  "condor/daemonlog/config.go",
+		Old:   `local != "" && !slot`,
+		New:   `local == "-" && !slot`,
+		Tests: []tests{{"condor/daemonlog", "TestLogOfSlotType"}},
 	},
 }
 

@@ -35,7 +35,10 @@ type Address struct {
 // OwnAddress returns the starter's address. Before the shared port's file can be read, it
 // is made from the startd's address, which is behind the same port.
 func (h *Inheritance) OwnAddress(k Knobs) *Address {
-	a := &Address{inherited: h, base: h.Parent, port: h.portAddress(k)}
+	a := &Address{inherited: h, base: h.Parent}
+	if h.EndpointID == "" {
+		a.port = h.portAddress(k)
+	}
 	if path, ok := k.Lookup("SHARED_PORT_DAEMON_AD_FILE"); ok {
 		a.file = path
 	}

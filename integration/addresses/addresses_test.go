@@ -272,7 +272,7 @@ func named(address string, number int) string {
 		return "p"
 	case fmt.Sprintf("[2001:db8::%d]", number):
 		return "6"
-	case "192.0.2.1":
+	case "192.0.2.1", "[2001:db8::1]":
 		return "broker"
 	}
 	return address
@@ -308,7 +308,7 @@ func (w *world) visit(t *testing.T, r row, job string, number int) (told, by str
 func shape(address string, number int) string {
 	for _, part := range []struct{ of, by string }{
 		{`CCBID=[^&>]*`, "CCBID"}, {`sock=(slot1_1_\w+|starter_\w+)`, "sock"}, {`alias=ep\w+\.example\.net`, "alias"}, {`PrivNet=ep\w+`, "PrivNet"},
-		{fmt.Sprintf(`192\.0\.2\.%d\b`, number), "4"}, {fmt.Sprintf(`10\.77\.0\.%d\b`, number), "p"}, {fmt.Sprintf(`\[2001[:-]db8[:-][:-]%d\]`, number), "6"}, {`([46p])[:-]\d+`, "$1"},
+		{fmt.Sprintf(`192\.0\.2\.%d\b`, number), "4"}, {fmt.Sprintf(`10\.77\.0\.%d\b`, number), "p"}, {fmt.Sprintf(`\[2001[:-]db8[:-][:-]%d\]`, number), "6"}, {`192\.0\.2\.98\b`, "other"}, {`(other|[46p])[:-]\d+`, "$1"},
 		{`&noUDP|noUDP&`, ""}, {`%3c`, "("}, {`%3e`, ")"},
 	} {
 		address = regexp.MustCompile(part.of).ReplaceAllString(address, part.by)

@@ -49,6 +49,9 @@ var rows = []row{
 	{name: "a port of its own in the private network", at: "both", has: "46p", knobs: privateToo, from: "p", told: "p?alias", visited: "p"},
 	{name: "a port of its own in a private network, from outside", at: "sixfirst", has: "46p", knobs: privateToo, from: "4",
 		told: "4?PrivAddr=(p)&PrivNet=inside&addrs=4+6&alias"},
+	{name: "a port of its own, IPv6 first", at: "both", has: "46p", knobs: "USE_SHARED_PORT = False\nADVERTISE_IPV4_FIRST = False", from: "4", told: "4?addrs=6+4&alias"},
+	{name: "a port of its own, by another name", at: "both", has: "46p", knobs: "USE_SHARED_PORT = False\nHOST_ALIAS = other.example.net", from: "4", told: "4?addrs=4+6&alias=other.example.net"},
+	{name: "a port of its own behind another machine", at: "six", has: "46p", knobs: "USE_SHARED_PORT = False\nTCP_FORWARDING_HOST = 192.0.2.98", from: "6", told: "other?addrs=other+6&alias", visited: "6"},
 	// Ours takes the port that the startd hands down, and never opens another one.
 	{name: "starters without the shared port", at: "both", has: "46p", knobs: "STARTER_USE_SHARED_PORT = False", from: "4", told: ownBoth, ours: difference{told: sharedBoth}},
 	{name: "startds without the shared port", at: "both", has: "46p", knobs: "STARTD_USE_SHARED_PORT = False", from: "4", told: sharedBoth, ours: difference{told: ownBoth}},
@@ -58,6 +61,9 @@ var rows = []row{
 	// Ours opens its connections itself.
 	{name: "calls through a broker", at: "both", has: "46p", knobs: "STARTER.OUTBOUND_CCB_ADDRESS = <$(COLLECTOR_HOST)>", from: "broker", ours: difference{from: "4"}},
 	{name: "an access point behind a broker", at: "broker", has: "46p", from: "4"},
+	{name: "an access point behind a broker, by IPv6", at: "broker", has: "6", from: "6", told: sharedSix, visited: "6"},
+	{name: "an access point behind a broker, in its private network", at: "broker", has: "46p", knobs: "PRIVATE_NETWORK_NAME = broker", from: "p"},
+	{name: "an access point behind a broker, and a port of its own", at: "broker", has: "46p", knobs: "USE_SHARED_PORT = False", from: "4", told: ownBoth},
 	// The broker passes on what both say.
 	{name: "both behind a broker", at: "broker", has: "46p", knobs: behindBroker, from: "broker", visit: "-"},
 	{name: "both behind a broker that passes nothing on", at: "broker", has: "46p", knobs: behindBroker + "\nSTARTER.CCB_CLIENT_STREAMING = False", lost: true},

@@ -111,7 +111,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // patience is long, since a test that passes never uses it up.
-const patience = 2 * time.Minute
+const patience = 4 * time.Minute
 
 // await waits until something is so that nobody announces.
 func await(t *testing.T, what string, is func() bool) {
