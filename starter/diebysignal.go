@@ -1,7 +1,11 @@
 package main
 
 import (
+	"fmt"
+	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,4 +23,20 @@ func dieBySignal() {
 		core.Cur = 0 // a job that wants cores raises it again
 		_ = unix.Setrlimit(unix.RLIMIT_CORE, &core)
 	}
+}
+
+// fatal are the signals that end a program which does nothing about them, and that somebody
+// sends to a starter that is to end at once, or to say what it is doing.
+var fatal = []os.Signal{syscall.SIGABRT, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGSEGV}
+
+// dieAtOnce ends this process when somebody sends one of these signals. By itself the Go runtime
+// then asks each thread by a SIGQUIT what it does, and waits 10 s for answers (runtime
+// signal_unix.go:sighandler): the SIGQUIT is taken for an order of the startd. So long the job
+// would run on. A fault of the program itself is a panic, as ever.
+func dieAtOnce() {
+	sent := make(chan os.Signal, 1)
+	signal.Notify(sent, fatal...)
+	go func() { // not by rescue: nothing may catch the panic
+		panic(fmt.Sprintf("somebody sent signal %q to this starter", <-sent))
+	}()
 }

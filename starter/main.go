@@ -134,6 +134,7 @@ func run(args, env []string) int {
 		return endPod(ctx, os.Stderr, cfg, logger(log))
 	}
 	reserveThreads(starterThreads)
+	dieAtOnce()
 	program, _ := os.Executable()
 	log.Start(daemonlog.Banner{Program: program, Version: condorVersion(cfg), Platform: platform(), LocalName: inv.localName, Sources: cfg.Sources()})
 	code := 0

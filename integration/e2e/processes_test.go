@@ -55,9 +55,15 @@ func TestNoProcessOutlivesItsJob(t *testing.T) {
 	}
 }
 
-// TestKilledStarter: the starter is killed with a job's processes running. They end
-// at once, the job runs again, and the next one is unharmed.
+// TestKilledStarter: the starter is killed, or gets a signal that ends it, with a job's processes
+// running. They end at once, the job runs again, and the next one is unharmed.
 func TestKilledStarter(t *testing.T) {
+	for _, sig := range []unix.Signal{unix.SIGKILL, unix.SIGSEGV} {
+		t.Run(sig.String(), func(t *testing.T) { killedStarter(t, sig) })
+	}
+}
+
+func killedStarter(t *testing.T, sig unix.Signal) {
 	jobs := submit(t, job("detach=2 ignore ready forever"))
 	victim := jobs[0]
 	running(t, victim, 1)
@@ -77,7 +83,7 @@ func TestKilledStarter(t *testing.T) {
 	if len(first) != 3 {
 		t.Fatalf("the job's processes are %v, want the probe and two detached: the test shows nothing", first)
 	}
-	if err := harness.Kill(starters[0], unix.SIGKILL); err != nil {
+	if err := harness.Kill(starters[0], sig); err != nil {
 		t.Fatal(err)
 	}
 	killed := time.Now()
@@ -85,7 +91,7 @@ func TestKilledStarter(t *testing.T) {
 	if err := harness.WaitNone(soon(t, gone), func(p harness.Process) bool {
 		return payload()(p) && slices.ContainsFunc(first, func(f harness.Process) bool { return f.PID == p.PID })
 	}); err != nil {
-		t.Fatalf("the starter was killed: %v", err)
+		t.Fatalf("the starter got %s: %v", sig, err)
 	}
 	t.Logf("no process of the first run left %v after the starter", time.Since(killed).Round(time.Millisecond))
 	running(t, victim, 2)
