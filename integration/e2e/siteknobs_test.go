@@ -44,6 +44,7 @@ func TestSiteKnobs(t *testing.T) {
 		"left": "", "slept": "4\n", "rights": strings.Repeat("755 condor\n", 4),
 		"account local": "personal.cc\n", "account stranger": "games.cc\n", "account trusted": "personal.cc\n",
 		"mapped": "1\t2\n# method, name, niceness\n", "sessionless": "Normal termination (return value 0)\n",
+		"openly": "Normal termination (return value 0)\n",
 	}
 	for section, text := range want {
 		if stock[section] != text {
@@ -52,7 +53,7 @@ func TestSiteKnobs(t *testing.T) {
 	}
 	want["rights"] = strings.Repeat("700 condor\n", 4) // a later job may have the user of this one
 	delete(want, "sessionless")
-	if !strings.Contains(ours["sessionless"], "Reason: ") || !strings.Contains(ours["sessionless"], "is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?") {
+	if !strings.Contains(ours["sessionless"], "Reason: ") || !strings.Contains(ours["sessionless"], "SEC_DEFAULT_AUTHENTICATION requires authentication, which starters cannot do by themselves") {
 		t.Errorf("where claims have no secret of a session, the job says %q", ours["sessionless"])
 	}
 	for section, text := range want {

@@ -194,7 +194,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 
 // meetPeers makes the parts by which the phases talk to shadow, startd and owner.
 func (a *activation) meetPeers() {
-	a.peers.side = submitside.New(a.peers.shadow, a.orders, a.log)
+	a.peers.side = submitside.New(a.peers.shadow, a.orders, submitside.SecurityOf(a.opt.Settings.Config), a.log)
 	a.peers.half = submitside.NewHalf(a.peers.shadow, a.log)
 	a.peers.reports = submitside.NewReports(submitside.ReportsTo{
 		Shadow: a.peers.shadow, Startd: a.peers.startd, Half: a.peers.half, Address: a.peers.address,

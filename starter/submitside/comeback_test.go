@@ -33,7 +33,7 @@ func run(t *testing.T, lease time.Duration) *running {
 	r := &running{shadow: condortest.NewShadow(t, condortest.ShadowOptions{}), orders: orders.New(quiet), kept: make(chan struct{})}
 	r.client = shadow.New(r.shadow.Connect(t), quiet)
 	t.Cleanup(func() { r.client.Close() })
-	r.Side = submitside.New(r.client, r.orders, quiet)
+	r.Side = submitside.New(r.client, r.orders, submitside.Security{Authentication: "SEC_DEFAULT_AUTHENTICATION"}, quiet)
 	ad, err := r.client.GetJobInfo(t.Context())
 	must(t, err)
 	starter := classads.NewAd()

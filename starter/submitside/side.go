@@ -41,12 +41,13 @@ type Transfer interface {
 // Side is where the shadow is. That changes when one shadow takes the place of
 // another. All methods may be called by any goroutine.
 type Side struct {
-	shadow Connection
-	orders *orders.Orders
-	log    *slog.Logger
-	lease  atomic.Int64  // of the job, in ns; 0 until the job is known
-	back   chan struct{} // buffered(1)
-	entry  sync.Mutex    // held while a shadow comes back: one at a time
+	shadow   Connection
+	orders   *orders.Orders
+	security Security
+	log      *slog.Logger
+	lease    atomic.Int64  // of the job, in ns; 0 until the job is known
+	back     chan struct{} // buffered(1)
+	entry    sync.Mutex    // held while a shadow comes back: one at a time
 
 	mu       sync.Mutex
 	starter  *classads.Ad // what a shadow that comes back is told of this starter
@@ -58,8 +59,8 @@ type Side struct {
 }
 
 // New returns a side that knows only the connection.
-func New(c Connection, o *orders.Orders, log *slog.Logger) *Side {
-	return &Side{shadow: c, orders: o, log: log, back: make(chan struct{}, 1)}
+func New(c Connection, o *orders.Orders, security Security, log *slog.Logger) *Side {
+	return &Side{shadow: c, orders: o, security: security, log: log, back: make(chan struct{}, 1)}
 }
 
 // Know takes what the job's ad says of its shadow, the job's lease, and what a shadow
@@ -84,7 +85,9 @@ func (s *Side) Use(t Transfer, client *cedar.Client) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.session == nil {
-		return errNoSession
+		if err := s.security.allowed(); err != nil {
+			return err
+		}
 	}
 	s.client, s.transfer = client, t
 	t.SetPeer(s.dial, s.key)
@@ -94,9 +97,9 @@ func (s *Side) Use(t Transfer, client *cedar.Client) error {
 // dial connects to whichever shadow is there now.
 func (s *Side) dial(ctx context.Context, command int) (*cedar.Stream, error) {
 	s.mu.Lock()
-	client, socket, session := s.client, s.socket, s.session
+	client, socket := s.client, s.socket
 	s.mu.Unlock()
-	return client.Command(ctx, socket, command, session)
+	return s.At(socket, client)(ctx, command)
 }
 
 // At returns how to reach another socket of the shadow for files, with the same session.
@@ -106,13 +109,11 @@ func (s *Side) At(socket string, client *cedar.Client) filetransfer.Dial {
 		session := s.session
 		s.mu.Unlock()
 		if session == nil {
-			return nil, errNoSession
+			return s.security.openly(ctx, client, socket, command)
 		}
 		return client.Command(ctx, socket, command, session)
 	}
 }
-
-var errNoSession = errors.New("the shadow gave no session for file transfer; is SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION off?")
 
 // Meet takes a shadow's session for files.
 func (s *Side) Meet(info shadow.SecSessionInfo) error {

@@ -57,7 +57,7 @@ func TestLeaseCountsFromTheLastCall(t *testing.T) {
 				close(g.lost)
 				log := slog.New(slog.DiscardHandler)
 				o := orders.New(log)
-				s := New(g, o, log)
+				s := New(g, o, Security{}, log)
 				s.Know(classads.NewAd(), job.Info{Lease: time.Hour}, classads.NewAd())
 				s.Keep(t.Context())
 				if took := time.Since(begin); took != tt.want {
@@ -105,7 +105,7 @@ func TestEachLossHasItsLease(t *testing.T) {
 		close(c.next)
 		log := slog.New(slog.DiscardHandler)
 		o := orders.New(log)
-		s := New(c, o, log)
+		s := New(c, o, Security{}, log)
 		s.Know(classads.NewAd(), job.Info{Lease: time.Hour}, classads.NewAd())
 		s.Keep(t.Context())
 		if took, want := time.Since(begin), 90*time.Minute; took != want {
@@ -123,7 +123,7 @@ func TestAwaitEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := slog.New(slog.DiscardHandler)
 		o := orders.New(log)
-		s := New(&gone{}, o, log)
+		s := New(&gone{}, o, Security{}, log)
 		awaited := make(chan error, 1)
 		go func() { awaited <- s.Await(t.Context()) }()
 		o.End(orders.Demand{Reason: "soon", Urgency: orders.Soft})
@@ -161,7 +161,7 @@ func TestWhoMayComeBack(t *testing.T) {
 			defer peer.Close()
 			log := slog.New(slog.DiscardHandler)
 			g := &gone{abandoned: tt.over}
-			s := New(g, orders.New(log), log)
+			s := New(g, orders.New(log), Security{}, log)
 			s.Know(classads.NewAd(), job.Info{}, classads.NewAd())
 			ended := make(chan error, 1)
 			go func() {

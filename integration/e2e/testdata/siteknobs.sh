@@ -133,6 +133,16 @@ echo "== sessionless"
 grep -ohE 'Normal termination.*|Reason: .*' $dir/jobs/sessionless.log | head -n 1
 condor_rm -all >/dev/null 2>&1 || true
 wait_for ended || true
+# The same, where nobody has to authenticate.
+echo "SEC_DEFAULT_AUTHENTICATION = OPTIONAL" >>$dir/config
+condor_reconfig >/dev/null
+sed -i 's/sessionless/openly/' $dir/jobs/account.sub
+su personal -s /bin/sh -c "CONDOR_CONFIG=$dir/config condor_submit -terse $dir/jobs/account.sub" >/dev/null
+wait_for grep -qE '^(004|005)' $dir/jobs/openly.log || true
+echo "== openly"
+grep -ohE 'Normal termination.*|Reason: .*' $dir/jobs/openly.log | head -n 1
+condor_rm -all >/dev/null 2>&1 || true
+wait_for ended || true
 [ $starter != /usr/sbin/condor_starter ] || exit 0
 echo "== encrypted"
 echo "ENCRYPT_EXECUTE_DIRECTORY = True" >>$dir/config
