@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/jointwatch"

@@ -10,7 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
-	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/options"

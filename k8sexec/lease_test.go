@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
+	"podstarter/k8sexec/corev1"
+	"podstarter/k8sexec/podapi/podapitest"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
@@ -61,7 +62,7 @@ func TestStarterDiesDuringPatch(t *testing.T) {
 	}
 	l.note(known.unbound())
 	w.api.Mu.Lock()
-	pod := w.api.Pod.DeepCopy()
+	pod := podapitest.Copy(w.api.Pod)
 	podapi.SpecOf(pod, "payload").Image = "registry.example.com/u/b:1"
 	w.api.Put(pod, "MODIFIED")
 	w.api.Mu.Unlock()
@@ -91,11 +92,11 @@ func TestLatePatchOfDeadStarter(t *testing.T) {
 					w.api.Mu.Lock()
 					patches++
 					if patches <= times {
-						pod = w.api.Pod.DeepCopy()
+						pod = podapitest.Copy(w.api.Pod)
 						podapi.SpecOf(pod, "payload").Image = late
 						pod.Annotations[podapi.NonceAnnotation+"payload"] = "late"
 						w.api.Put(pod, "MODIFIED")
-						pod = pod.DeepCopy()
+						pod = podapitest.Copy(pod)
 					}
 					w.api.Mu.Unlock()
 					w.boot(pod, "payload")

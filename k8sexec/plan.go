@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"github.com/opencontainers/go-digest"
-	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/podapi"

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"

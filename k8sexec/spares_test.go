@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"

@@ -13,8 +13,7 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/imageref"
@@ -231,7 +230,7 @@ func (k *node) end(t *testing.T, bound payload.Container, reason string) {
 	k.kill(c)
 	k.mu.Unlock()
 	k.w.api.Status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
-		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://" + c.id, Reason: reason, ExitCode: 137, FinishedAt: metav1.Now()}
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://" + c.id, Reason: reason, ExitCode: 137, FinishedAt: time.Now()}
 	})
 	k.sync(name)
 }
@@ -240,7 +239,7 @@ func (k *node) end(t *testing.T, bound payload.Container, reason string) {
 func (k *node) terminate(t *testing.T, bound payload.Container) {
 	name, c := k.of(t, bound)
 	k.w.api.Status(name, func(p *corev1.Pod, _ *corev1.ContainerStatus) {
-		now := metav1.Now()
+		now := time.Now()
 		p.DeletionTimestamp = &now
 	})
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -252,7 +251,7 @@ func (k *node) terminate(t *testing.T, bound payload.Container) {
 func (k *node) terminatePilot(t *testing.T, bound payload.Container) {
 	name, _ := k.of(t, bound)
 	k.w.api.Status(name, func(p *corev1.Pod, _ *corev1.ContainerStatus) {
-		now := metav1.Now()
+		now := time.Now()
 		p.DeletionTimestamp = &now
 	})
 	bound.Suspect()

@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/go-multierror"
-	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"

@@ -6,8 +6,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"podstarter/k8sexec/corev1"
+	"podstarter/k8sexec/podapi/podapitest"
 
 	"podstarter/k8sexec/options"
 )
@@ -19,11 +20,11 @@ func readPod(t *testing.T, path ...string) *corev1.Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pod corev1.Pod
-	if err := yaml.UnmarshalStrict(text, &pod); err != nil {
+	pod, err := podapitest.Manifest(text)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return &pod
+	return pod
 }
 
 // TestSpares: with spares, any slot takes any payload container.

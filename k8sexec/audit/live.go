@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/internal/buildinfo"
 	"podstarter/k8sexec/options"

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"

@@ -18,7 +18,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/internal/atomicfile"
 	"podstarter/k8sexec/podapi"
@@ -162,14 +163,14 @@ func donePod(dir *os.Root) *corev1.Pod {
 		return nil
 	}
 	pod := new(corev1.Pod)
-	if pod.Unmarshal(data) != nil {
+	if json.Unmarshal(data, pod) != nil {
 		return nil
 	}
 	return pod
 }
 
 func notePod(dir *os.Root, pod *corev1.Pod) error {
-	data, err := pod.Marshal()
+	data, err := json.Marshal(pod)
 	if err != nil {
 		return fmt.Errorf("encode the pod: %w", err)
 	}

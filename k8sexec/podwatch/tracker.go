@@ -7,8 +7,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/podapi"
@@ -30,7 +29,7 @@ import (
 // The last applies only if the spec did change.
 type Tracker struct {
 	container string
-	uid       types.UID
+	uid       corev1.UID
 	spec      string   // image string as patched
 	before    []string // image strings before, as far as known
 	changed   bool     // whether spec differs from before
@@ -255,7 +254,7 @@ func (t *Tracker) Running() (id string, seen time.Duration) {
 }
 
 // UID is that of the pod that was patched.
-func (t *Tracker) UID() types.UID { return t.uid }
+func (t *Tracker) UID() corev1.UID { return t.uid }
 
 // MayBeOverdue says whether the kubelet may know more than it has published. It
 // publishes why a container could not be started only at its next look at the pod:

@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/corev1"
+	"podstarter/k8sexec/podapi/podapitest"
 
 	"podstarter/k8sexec/verdict"
 )
@@ -235,7 +237,7 @@ func TestTrackRunFailureOfBefore(t *testing.T) {
 	pods := recording(t, "good")
 	now := time.Now()
 	state := func(id string) *corev1.Pod {
-		pod := pods[len(pods)-1].DeepCopy()
+		pod := podapitest.Copy(pods[len(pods)-1])
 		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: words + id}}
 		return pod
 	}
@@ -266,7 +268,7 @@ func TestTrackRunFailureOfBefore(t *testing.T) {
 // the status says of it, word for word as before, is about this image.
 func TestTrackFailsAgain(t *testing.T) {
 	const image = "registry.example.com/u/misspelt:1"
-	pod := recording(t, "good")[0].DeepCopy()
+	pod := podapitest.Copy(recording(t, "good")[0])
 	pod.Status.ObservedGeneration = pod.Generation
 	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull",
 		Message: `failed to pull and unpack image "` + image + `": not found`}}
@@ -279,10 +281,10 @@ func TestTrackFailsAgain(t *testing.T) {
 // TestTrackRanAndWaits: a container of an earlier patch that is seen running does not hide
 // the failure that follows.
 func TestTrackRanAndWaits(t *testing.T) {
-	pod := recording(t, "good")[0].DeepCopy()
+	pod := podapitest.Copy(recording(t, "good")[0])
 	pod.Status.ObservedGeneration = pod.Generation
 	tr := Track(Change{Container: "payload", Spec: "registry.example.com/u/new:1", Before: "registry.example.com/u/old:1", Failed: true}, pod)
-	late := pod.DeepCopy()
+	late := podapitest.Copy(pod)
 	late.Status.ContainerStatuses[0].ContainerID = "containerd://late"
 	late.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	tr.Look(late)

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"net/http"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"podstarter/k8sexec/corev1"
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/options"
 )
@@ -93,10 +92,9 @@ func ruleRefusedPatch(f Failure) (Judgement, bool) {
 // OfAPI turns an error of an API call into a failure that the rules can read.
 func OfAPI(err error) *Failure {
 	f := &Failure{Origin: FromAPI, Reason: ReasonUnreachable, Message: err.Error(), Err: err}
-	var status apierrors.APIStatus
+	var status *corev1.StatusError
 	if errors.As(err, &status) {
-		s := status.Status()
-		f.Code, f.Message, f.Reason = int(s.Code), s.Message, string(s.Reason)
+		f.Code, f.Message, f.Reason = status.Code, status.Message, string(status.Reason)
 	}
 	return f
 }

@@ -3,8 +3,7 @@ package verdict
 import (
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"podstarter/k8sexec/corev1"
 )
 
 // ruleEvicted: the kubelet or the cluster ends the pod for lack of a resource or of
@@ -35,7 +34,7 @@ func rulePodEnds(f Failure) (Judgement, bool) {
 }
 
 // OfPod gives a failure if the pod as a whole is at its end, else nil.
-func OfPod(pod *corev1.Pod, uid types.UID) *Failure {
+func OfPod(pod *corev1.Pod, uid corev1.UID) *Failure {
 	f := &Failure{Origin: FromPod, Reason: pod.Status.Reason, Message: pod.Status.Message}
 	switch {
 	case uid != "" && pod.UID != uid:

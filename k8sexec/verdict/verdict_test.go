@@ -11,7 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
+
+	"podstarter/k8sexec/corev1"
 
 	"podstarter/payload"
 )

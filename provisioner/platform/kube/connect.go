@@ -7,7 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
+	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
@@ -65,9 +65,9 @@ func Connect(ctx context.Context, c Config, templates []template.Template) (*Clu
 	if err != nil {
 		return nil, err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	client, err := newClients(config)
 	if err != nil {
-		return nil, fmt.Errorf("reaching the cluster: %w", err)
+		return nil, err
 	}
 	return New(ctx, client, c.Name, namespace, c.gpu(), templates, c.Mint)
 }
@@ -98,7 +98,7 @@ func Elect(ctx context.Context, c Config, name string, duration time.Duration, l
 	}
 	// A call that gets no answer must leave time for another one.
 	config.Timeout = duration / 3
-	client, err := kubernetes.NewForConfig(config)
+	client, err := coordinationv1.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("reaching the cluster: %w", err)
 	}

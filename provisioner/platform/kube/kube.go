@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 	batchlisters "k8s.io/client-go/listers/batch/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
@@ -34,7 +33,7 @@ const unseen = time.Minute
 
 // Cluster is the platform Kubernetes.
 type Cluster struct {
-	client    kubernetes.Interface
+	client    Clients
 	name      string
 	namespace string
 	manifests map[string]manifest
@@ -55,7 +54,7 @@ type Cluster struct {
 
 // New returns the platform for templates, and waits until it knows what is there.
 // It watches until ctx ends. mint makes the tokens of templates that have some.
-func New(ctx context.Context, client kubernetes.Interface, name, namespace string, gpu corev1.ResourceName, templates []template.Template, mint Mint) (*Cluster, error) {
+func New(ctx context.Context, client Clients, name, namespace string, gpu corev1.ResourceName, templates []template.Template, mint Mint) (*Cluster, error) {
 	c := &Cluster{client: client, name: name, namespace: namespace, manifests: map[string]manifest{}, made: map[string]platform.Unit{}, secured: map[string]bool{}, usurped: map[string]bool{}, now: time.Now, mint: mint}
 	for _, t := range templates {
 		m, err := parse(t, gpu)
@@ -70,19 +69,21 @@ func New(ctx context.Context, client kubernetes.Interface, name, namespace strin
 	if err := c.mayKeepTokens(ctx); err != nil {
 		return nil, err
 	}
-	factory := c.informers()
-	for _, informer := range []cache.SharedIndexInformer{factory.Batch().V1().Jobs().Informer(), factory.Core().V1().Pods().Informer()} {
-		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.seen, DeleteFunc: c.seen}); err != nil {
+	jobs, pods := c.informers()
+	for _, informer := range []cache.SharedIndexInformer{jobs, pods} {
+		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: c.seen, DeleteFunc: c.seen})
+		if err == nil {
+			err = informer.SetTransform(slim)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("watching jobs and pods: %w", err)
 		}
+		go informer.RunWithContext(ctx)
 	}
-	c.jobs = factory.Batch().V1().Jobs().Lister().Jobs(namespace)
-	c.pods = factory.Core().V1().Pods().Lister().Pods(namespace)
-	factory.Start(ctx.Done())
-	for kind, synced := range factory.WaitForCacheSync(ctx.Done()) {
-		if !synced {
-			return nil, fmt.Errorf("listing %s of the namespace %s: %w; the provisioner needs list and watch of jobs and pods there", kind, namespace, context.Cause(ctx))
-		}
+	c.jobs = batchlisters.NewJobLister(jobs.GetIndexer()).Jobs(namespace)
+	c.pods = corelisters.NewPodLister(pods.GetIndexer()).Pods(namespace)
+	if !cache.WaitForCacheSync(ctx.Done(), jobs.HasSynced, pods.HasSynced) {
+		return nil, fmt.Errorf("listing jobs and pods of the namespace %s: %w; the provisioner needs list and watch of both there", namespace, context.Cause(ctx))
 	}
 	return c, nil
 }

@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -106,21 +104,18 @@ func followed[L runtime.Object](from lister[L], p *progress, selector string) ca
 }
 
 // informers returns the informers of Jobs and pods, and notes their progress.
-func (c *Cluster) informers() informers.SharedInformerFactory {
+func (c *Cluster) informers() (jobs, pods cache.SharedIndexInformer) {
 	selector := labelProvisioner + "=" + c.name
-	factory := informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithNamespace(c.namespace), informers.WithTransform(slim))
-	follow := func(kind string, object runtime.Object, from func(p *progress) cache.ListerWatcher) {
+	follow := func(kind string, object runtime.Object, from func(p *progress) cache.ListerWatcher) cache.SharedIndexInformer {
 		p := &progress{kind: kind, heard: time.Now()}
 		c.progress = append(c.progress, p)
-		factory.InformerFor(object, func(_ kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
-			return cache.NewSharedIndexInformer(from(p), object, resync, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-		})
+		return cache.NewSharedIndexInformer(from(p), object, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	}
-	follow("jobs", &batchv1.Job{}, func(p *progress) cache.ListerWatcher {
+	jobs = follow("jobs", &batchv1.Job{}, func(p *progress) cache.ListerWatcher {
 		return followed(c.client.BatchV1().Jobs(c.namespace), p, selector)
 	})
-	follow("pods", &corev1.Pod{}, func(p *progress) cache.ListerWatcher {
+	pods = follow("pods", &corev1.Pod{}, func(p *progress) cache.ListerWatcher {
 		return followed(c.client.CoreV1().Pods(c.namespace), p, selector)
 	})
-	return factory
+	return jobs, pods
 }

@@ -125,7 +125,7 @@ func (w *world) configure() {
 	w.Helper()
 	knobs := map[string]string{
 		"EXECUTE": w.execute(), "LOCK": filepath.Join(w.dir, "lock"), "POD_STARTER_BACKEND": "local",
-		"FILESYSTEM_DOMAIN": "here.invalid", "UID_DOMAIN": "here.invalid", "ENABLE_IPV4": "true",
+		"FILESYSTEM_DOMAIN": "here.invalid", "UID_DOMAIN": "here.invalid", "SEC_DEFAULT_AUTHENTICATION": "REQUIRED", "ENABLE_IPV4": "true",
 	}
 	maps.Copy(knobs, w.atAll(w.life.knobs))
 	cfg := config.FromMap(knobs)

@@ -19,7 +19,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
+	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
@@ -30,7 +30,7 @@ const DefaultDuration = 15 * time.Second
 
 // Config says which Lease.
 type Config struct {
-	Client    kubernetes.Interface
+	Client    coordinationv1client.LeasesGetter
 	Namespace string
 	Name      string
 	// Identity is this process's; no other one has it.
@@ -81,7 +81,7 @@ func New(ctx context.Context, c Config) (*Election, error) {
 	}
 	e := &Election{config: c, lock: &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: c.Namespace, Name: c.Name},
-		Client:     c.Client.CoordinationV1(),
+		Client:     c.Client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: c.Identity},
 	}}
 	if _, _, err := e.lock.Get(ctx); err != nil && !apierrors.IsNotFound(err) {

@@ -34,7 +34,7 @@ type contender struct {
 
 func enter(t *testing.T, client *fake.Clientset, name string, slow time.Duration) *contender {
 	t.Helper()
-	e, err := New(t.Context(), Config{Client: client, Namespace: "ns", Name: "site", Identity: name, Duration: duration, Log: quiet})
+	e, err := New(t.Context(), Config{Client: client.CoordinationV1(), Namespace: "ns", Name: "site", Identity: name, Duration: duration, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,12 +144,12 @@ func TestMissingRight(t *testing.T) {
 	const want = "the provisioner needs get, create and update of leases in the namespace ns"
 	client := fake.NewClientset()
 	refuse(client, "get")
-	if _, err := New(t.Context(), Config{Client: client, Namespace: "ns", Name: "site", Identity: "a", Log: quiet}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := New(t.Context(), Config{Client: client.CoordinationV1(), Namespace: "ns", Name: "site", Identity: "a", Log: quiet}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v", err)
 	}
 	client = fake.NewClientset()
 	refuse(client, "create")
-	e, err := New(t.Context(), Config{Client: client, Namespace: "ns", Name: "site", Identity: "a", Duration: duration, Log: quiet})
+	e, err := New(t.Context(), Config{Client: client.CoordinationV1(), Namespace: "ns", Name: "site", Identity: "a", Duration: duration, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestMissingRight(t *testing.T) {
 // Work that cannot go on ends the election, and gives the Lease back.
 func TestWorkThatFails(t *testing.T) {
 	client := fake.NewClientset()
-	e, err := New(t.Context(), Config{Client: client, Namespace: "ns", Name: "site", Identity: "a", Duration: duration, Log: quiet})
+	e, err := New(t.Context(), Config{Client: client.CoordinationV1(), Namespace: "ns", Name: "site", Identity: "a", Duration: duration, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,7 @@ func TestIdentity(t *testing.T) {
 // told to end, and is waited for.
 func TestGivenBackAfterTheWork(t *testing.T) {
 	client := fake.NewClientset()
-	e, err := New(t.Context(), Config{Client: client, Namespace: "ns", Name: "site", Identity: "a", Duration: duration, Log: quiet})
+	e, err := New(t.Context(), Config{Client: client.CoordinationV1(), Namespace: "ns", Name: "site", Identity: "a", Duration: duration, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +239,7 @@ func TestGivenBackAfterTheWork(t *testing.T) {
 func TestLeaseOfAnother(t *testing.T) {
 	client := fake.NewClientset()
 	of := func(name string) held {
-		e, err := New(t.Context(), Config{Client: client, Namespace: "ns", Name: "site", Identity: name, Duration: duration, Log: quiet})
+		e, err := New(t.Context(), Config{Client: client.CoordinationV1(), Namespace: "ns", Name: "site", Identity: name, Duration: duration, Log: quiet})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestLeaseOfAnother(t *testing.T) {
 // renewed.
 func TestTimeToAct(t *testing.T) {
 	client := fake.NewClientset()
-	e, err := New(t.Context(), Config{Client: client, Namespace: "ns", Name: "site", Identity: "a", Duration: duration, Log: quiet})
+	e, err := New(t.Context(), Config{Client: client.CoordinationV1(), Namespace: "ns", Name: "site", Identity: "a", Duration: duration, Log: quiet})
 	if err != nil {
 		t.Fatal(err)
 	}
