@@ -83,3 +83,35 @@ func TestProvisionersTokens(t *testing.T) {
 		t.Errorf("rights on Secrets (-want +got):\n%s", diff)
 	}
 }
+
+// TestProvisionersNamespace: who may create pods can have them mount each secret of their namespace, and a quota or a deletion is of
+// a whole namespace. So the provisioner shares none with the central services.
+func TestProvisionersNamespace(t *testing.T) {
+	namespaces := func(of ...string) map[string]bool {
+		found := map[string]bool{}
+		for _, dir := range of {
+			text, err := kustomized(t, filepath.Join(manifests, dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all, err := byName(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for key, o := range all {
+				namespace, ok := o["metadata"].(object)["namespace"].(string)
+				if !ok {
+					t.Errorf("%s: %s has no namespace", dir, key)
+				}
+				found[namespace] = true
+			}
+		}
+		return found
+	}
+	pool := namespaces("pool", "pool-single")
+	for namespace := range namespaces("provisioner", "provisioner/glidein") {
+		if pool[namespace] {
+			t.Errorf("the provisioner and the pool are in the namespace %s", namespace)
+		}
+	}
+}

@@ -45,6 +45,9 @@ type Template struct {
 // Name begins the names of the site's pods.
 const Name = "auto"
 
+// namespace is that of deploy/provisioner. The site has it in that of the pool, where images, secrets and the pilots' account are.
+const namespace = "podstarter-glideins"
+
 // Attribute is that of the slots and jobs of a site.
 const Attribute = "ProvisionTest"
 
@@ -225,9 +228,10 @@ func (s *Site) write(ctx context.Context, dir string) error {
 		return err
 	}
 	generator := func(name, behavior string, files ...string) object {
-		return object{"name": name, "namespace": harness.Namespace, "behavior": behavior, "files": files}
+		return object{"name": name, "namespace": namespace, "behavior": behavior, "files": files}
 	}
 	return writeKustomization(own, files, object{
+		"namespace": harness.Namespace,
 		"resources": resources,
 		"labels":    []object{{"pairs": object{ours: ""}}},
 		"images":    []object{image("registry.example.org/podstarter/pilot", s.Pool.Image("pilot"))},
@@ -274,10 +278,11 @@ func (s *Site) manifest(ctx context.Context, deploy, config string, t Template) 
 		return "", err
 	}
 	err = writeKustomization(dir, map[string]string{"90-test.conf": config}, object{
+		"namespace":          harness.Namespace,
 		"resources":          []string{folder},
 		"images":             []object{image("registry.example.org/podstarter/pilot", pilot), image("docker.io/library/debian", s.Pool.Image("debian"))},
 		"patches":            []object{{"target": object{"kind": "Job"}, "patch": string(patch)}},
-		"configMapGenerator": []object{{"name": "glidein-config", "namespace": harness.Namespace, "behavior": "merge", "files": []string{"90-test.conf"}}},
+		"configMapGenerator": []object{{"name": "glidein-config", "namespace": namespace, "behavior": "merge", "files": []string{"90-test.conf"}}},
 	})
 	if err != nil {
 		return "", err
