@@ -19,6 +19,7 @@ manifest: job.yaml
 maxPods: 100
 maxComing: 10
 slots: 2
+spares: 1
 partitionable: true
 lifetime: 8h
 slot: |
@@ -53,7 +54,7 @@ func TestLoad(t *testing.T) {
 	if diff := cmp.Diff(want, all[0].Shapes); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if got := all[0]; got.Name != "plain" || got.Manifest != "kind: Job\n" || got.MaxPods != 100 || got.MaxComing != 10 || got.Slots != 2 || !got.Partitionable {
+	if got := all[0]; got.Name != "plain" || got.Manifest != "kind: Job\n" || got.MaxPods != 100 || got.MaxComing != 10 || got.Slots != 2 || got.Spares != 1 || !got.Partitionable {
 		t.Errorf("the template is %+v", got)
 	}
 	// Cpus and Site are the slot's own; TARGET is no attribute.
