@@ -291,7 +291,7 @@ func (t Template) Request(s Shape, request resources.Amount) resources.Amount {
 	if !t.Partitionable {
 		return s.Size
 	}
-	if s.Pod.Payloads > 0 {
+	if t.contained && s.Size.GPUs == 0 {
 		request.Payloads = 1
 	}
 	if whole := s.Pod.Memory; request.Memory <= whole {

@@ -207,6 +207,11 @@ func TestContained(t *testing.T) {
 			}
 		}
 	}
+	// Pods that turn out to have no container for such jobs have no room for them.
+	none := all[0].Offering(all[0].Shapes[0], resources.Amount{CPUs: 9, Memory: 9999, Disk: 1 << 40})
+	if got := all[0].Request(none, job); none.Pod.Fits(got) {
+		t.Errorf("a pod with %v has room for %v", none.Pod, got)
+	}
 	// The startd rounds up what it cuts, and a container with less has no such slot.
 	odd := all[0]
 	odd.Shapes[0].Size.Memory = 2000
