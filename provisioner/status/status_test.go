@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,33 @@ func TestMetrics(t *testing.T) {
 	w.Rest()
 	if _, text := w.get("/metrics"); strings.Contains(text, "idle_jobs ") || !strings.Contains(text, namespace+"_leader 0\n") || !strings.Contains(text, namespace+"_pods_made_total 4\n") {
 		t.Errorf("one that stands by has\n%s", text)
+	}
+}
+
+// The page for admins names each metric.
+func TestMetricsOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/admin/provisioner.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := newWorld(t)
+	w.Lead()
+	w.Note(report(w.now))
+	_, text := w.get("/metrics")
+	seen := 0
+	for line := range strings.Lines(text) {
+		name, ok := strings.CutPrefix(line, "# TYPE "+namespace+"_")
+		if !ok {
+			continue
+		}
+		seen++
+		name, _, _ = strings.Cut(name, " ")
+		if !strings.Contains(string(page), "`"+name+"`") && !strings.Contains(string(page), "`"+name+"{") {
+			t.Errorf("docs/admin/provisioner.md does not name %s", name)
+		}
+	}
+	if seen != len(all)+1 {
+		t.Errorf("%d metrics were looked at, and there are %d", seen, len(all)+1)
 	}
 }
 

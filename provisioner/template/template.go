@@ -37,9 +37,10 @@ type Template struct {
 	Name string
 	// Manifest is the text of a Pod or a Job, in YAML, and the name of its file.
 	Manifest, File string
-	// Slots is how many payload containers the manifest has. Each is a slot, or,
-	// where the slot is Partitionable, a place of its jobs.
-	Slots         int
+	// Slots is how many payload containers the manifest has for slots. Each is a slot,
+	// or, where the slot is Partitionable, a place of its jobs. Spares are further
+	// containers, which give no room (POD_STARTER_SPARES of the pods).
+	Slots, Spares int
 	Partitionable bool
 	Shapes        []Shape
 	// MaxPods and MaxComing limit its pods, and those that have not reported to the
@@ -77,6 +78,7 @@ type file struct {
 	Name          string      `json:"name"`
 	Manifest      string      `json:"manifest"`
 	Slots         int         `json:"slots"`
+	Spares        int         `json:"spares"`
 	Partitionable bool        `json:"partitionable"`
 	Slot          string      `json:"slot"`
 	Rank          string      `json:"rank"`
@@ -169,13 +171,16 @@ func read(name string) (string, error) {
 func (f file) template(manifest string) (Template, error) {
 	var wrong *multierror.Error
 	note := func(format string, args ...any) { wrong = multierror.Append(wrong, fmt.Errorf(format, args...)) }
-	t := Template{Name: f.Name, Manifest: manifest, File: f.Manifest, Slots: max(f.Slots, 1), Partitionable: f.Partitionable, MaxPods: f.MaxPods, MaxComing: f.MaxComing}
+	t := Template{Name: f.Name, Manifest: manifest, File: f.Manifest, Slots: max(f.Slots, 1), Spares: f.Spares, Partitionable: f.Partitionable, MaxPods: f.MaxPods, MaxComing: f.MaxComing}
 	// Names become values of labels and parts of pods' names.
 	if msgs := validation.IsDNS1123Label(f.Name); len(msgs) > 0 || len(f.Name) > 30 {
 		note("name is %q; it must have at most 30 lower case letters, digits and hyphens", f.Name)
 	}
 	if f.Slots < 0 || f.Slots > maxSlots {
 		note("slots is %d; a pod has 1 to %d payload containers", f.Slots, maxSlots)
+	}
+	if f.Spares < 0 || f.Spares > maxSlots {
+		note("spares is %d; a pod has 0 to %d of them", f.Spares, maxSlots)
 	}
 	var err error
 	if t.slot, err = classads.ParseOld(f.Slot); err != nil {
@@ -286,7 +291,7 @@ func (t Template) Request(s Shape, request resources.Amount) resources.Amount {
 	if !t.Partitionable {
 		return s.Size
 	}
-	if s.Pod.Payloads > 0 {
+	if t.contained && s.Size.GPUs == 0 {
 		request.Payloads = 1
 	}
 	if whole := s.Pod.Memory; request.Memory <= whole {

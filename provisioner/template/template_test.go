@@ -19,6 +19,7 @@ manifest: job.yaml
 maxPods: 100
 maxComing: 10
 slots: 2
+spares: 1
 partitionable: true
 lifetime: 8h
 slot: |
@@ -53,7 +54,7 @@ func TestLoad(t *testing.T) {
 	if diff := cmp.Diff(want, all[0].Shapes); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if got := all[0]; got.Name != "plain" || got.Manifest != "kind: Job\n" || got.MaxPods != 100 || got.MaxComing != 10 || got.Slots != 2 || !got.Partitionable {
+	if got := all[0]; got.Name != "plain" || got.Manifest != "kind: Job\n" || got.MaxPods != 100 || got.MaxComing != 10 || got.Slots != 2 || got.Spares != 1 || !got.Partitionable {
 		t.Errorf("the template is %+v", got)
 	}
 	// Cpus and Site are the slot's own; TARGET is no attribute.
@@ -205,6 +206,11 @@ func TestContained(t *testing.T) {
 				t.Errorf("the shape %s takes a job with %q: %t, want %t", shape.Name, request, got, want[i])
 			}
 		}
+	}
+	// Pods that turn out to have no container for such jobs have no room for them.
+	none := all[0].Offering(all[0].Shapes[0], resources.Amount{CPUs: 9, Memory: 9999, Disk: 1 << 40})
+	if got := all[0].Request(none, job); none.Pod.Fits(got) {
+		t.Errorf("a pod with %v has room for %v", none.Pod, got)
 	}
 	// The startd rounds up what it cuts, and a container with less has no such slot.
 	odd := all[0]

@@ -220,6 +220,26 @@ func TestManifests(t *testing.T) {
 	}
 }
 
+// Spares have the size of the others, and are none of the template's slots.
+func TestSpares(t *testing.T) {
+	text := podManifest + "  - {name: payload-2, image: default}\n  - {name: payload-3, image: default}\n"
+	all := templates(text)
+	if _, err := parse(all[0], DefaultGPU); err == nil || !strings.Contains(err.Error(), "it has 3 containers") {
+		t.Errorf("the error is %v", err)
+	}
+	all[0].Spares = 2
+	m, err := parse(all[0], DefaultGPU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, p := m.build("site", "ns", spec1)
+	for _, c := range payloads(&p.Spec) {
+		if n := c.Resources.Limits.Cpu().Value(); n != 2 {
+			t.Errorf("%s has %d CPUs", c.Name, n)
+		}
+	}
+}
+
 func TestManifestsThatAreWrong(t *testing.T) {
 	for want, text := range map[string]string{
 		"a Deployment of apps/v1; one must be a Job of batch/v1 or a Pod of v1": "apiVersion: apps/v1\nkind: Deployment\n",

@@ -83,8 +83,8 @@ func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
 		}
 		pod = &m.pod.Spec
 	}
-	if n := len(payloads(pod)); n != t.Slots {
-		return fail(fmt.Errorf("it has %d containers %s, %s-2 and so on, and the template says slots: %d", n, payload, payload, t.Slots))
+	if n := len(payloads(pod)); n != t.Slots+t.Spares {
+		return fail(fmt.Errorf("it has %d containers %s, %s-2 and so on, and the template says slots: %d, spares: %d", n, payload, payload, t.Slots, t.Spares))
 	}
 	if err := checkToken(pod, t.Token); err != nil {
 		return fail(err)
