@@ -3,6 +3,7 @@ package localjob
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"time"
 
@@ -43,6 +44,7 @@ func (l *life) conclude(ctx context.Context, err error) int {
 	l.tell(code)
 	if err := l.update(ctx, code); err != nil {
 		l.log.Error("The queue does not know how the job ended; the schedd will run it again", "error", err)
+		l.write(userlog.RemoteError{Host: l.address.String(), Message: err.Error()}, false)
 		return ExitException
 	}
 	return code
@@ -207,7 +209,8 @@ func (l *life) update(ctx context.Context, code int) error {
 			return nil
 		}
 		if try >= retries {
-			return err
+			// In stock's words (jic_local_schedd.cpp:retryJobCleanup).
+			return fmt.Errorf("Maximum number of job cleanup retry attempts (LOCAL_UNIVERSE_MAX_JOB_CLEANUP_RETRIES=%d) reached: %w", retries, err) //nolint:staticcheck // an event begins so
 		}
 		l.log.Error("Failed to tell the queue how the job ended; another try follows", "error", err, "after", delay)
 		timer := time.NewTimer(delay)
