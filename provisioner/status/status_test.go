@@ -145,7 +145,9 @@ func TestMetricsOnThePage(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.Lead()
-	w.Note(report(w.now))
+	rep := report(w.now)
+	rep.Groups[0].Schedds = []demand.Share{{Schedd: demand.Source{Name: "ap"}, Idle: 1}}
+	w.Note(rep)
 	_, text := w.get("/metrics")
 	seen := 0
 	for line := range strings.Lines(text) {
