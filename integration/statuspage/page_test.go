@@ -51,7 +51,8 @@ func reports(begin time.Time, minute int) round.Report {
 		Backoff: []backoff.State{{LastReport: begin.Add(time.Duration(minute-3) * time.Minute)}, {Reason: backoff.ImageFailed, Failures: 3, Until: begin.Add(time.Duration(minute+9) * time.Minute)}, {}},
 	}
 	add := func(id, user string, idle, waiting int, cause decision.Cause, why string) {
-		rep.Groups = append(rep.Groups, demand.Group{ID: id, Parts: []demand.Part{{User: user, Idle: idle, Jobs: "ap: 1.0 ... 1.9"}}})
+		rep.Groups = append(rep.Groups, demand.Group{ID: id, Parts: []demand.Part{{User: user, Idle: idle, Jobs: "ap: 1.0 ... 1.9"}},
+			Schedds: []demand.Share{{Schedd: demand.Source{Name: "ap.pool.example.org"}, Idle: idle - 2}, {Schedd: demand.Source{Name: "ap", Pool: "cm.home.example.org:9618"}, Idle: 2}}})
 		o := decision.Outcome{Idle: idle, Coming: idle - waiting}
 		if waiting > 0 {
 			o.Waiting = []decision.Reason{{Jobs: waiting, Why: why, Cause: cause}}
@@ -80,7 +81,8 @@ func reports(begin time.Time, minute int) round.Report {
 // spoil puts hostile names wherever a name can be.
 func spoil(rep round.Report) round.Report {
 	for i, name := range hostile {
-		rep.Groups = append(rep.Groups, demand.Group{ID: fmt.Sprintf("%016d", i), Parts: []demand.Part{{User: name, Idle: 5, Jobs: name}, {User: name, Idle: 5}}})
+		rep.Groups = append(rep.Groups, demand.Group{ID: fmt.Sprintf("%016d", i), Parts: []demand.Part{{User: name, Idle: 5, Jobs: name}, {User: name, Idle: 5}},
+			Schedds: []demand.Share{{Schedd: demand.Source{Name: name, Pool: name}, Idle: 5}}})
 		rep.Output.Groups = append(rep.Output.Groups, decision.Outcome{Idle: 10, Waiting: []decision.Reason{{Jobs: 10, Why: name, Cause: decision.NoMatch}}})
 		rep.Matches = append(rep.Matches, []match.Result{{Why: name}, {Why: name}})
 		rep.Made = append(rep.Made, name)
@@ -263,10 +265,10 @@ func TestPage(t *testing.T) {
 				if l.Width > l.Inner || len(l.Wide) > 0 {
 					t.Errorf("%d: the page is %d wide in a window of %d: %q", width, l.Width, l.Inner, l.Wide)
 				}
-				if l.Groups != c.groups || l.Pictures != 3 || l.Tables != 3 || !strings.Contains(l.Font, "system-ui") {
+				if l.Groups != c.groups || l.Pictures != 3 || l.Tables != 4 || !strings.Contains(l.Font, "system-ui") {
 					t.Errorf("%d: %d groups, %d pictures, %d tables, in %s", width, l.Groups, l.Pictures, l.Tables, l.Font)
 				}
-				for _, want := range []string{"leader", "alice@pool.example.org", "no template has slots that match", "3 times in a row pods came to nothing (ImageFailed)", "idle jobs", "it has not ended after 1m0s"} {
+				for _, want := range []string{"leader", "alice@pool.example.org", "no template has slots that match", "3 times in a row pods came to nothing (ImageFailed)", "idle jobs", "cm.home.example.org:9618; its jobs flock here", "it has not ended after 1m0s"} {
 					if !strings.Contains(l.Text, want) && !(name == "hostile names" && want == "it has not ended after 1m0s") {
 						t.Errorf("%d: %q cannot be read", width, want)
 					}
