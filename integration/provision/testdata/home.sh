@@ -15,8 +15,9 @@ export _CONDOR_MASTER_NAME=home _CONDOR_SCHEDD_NAME=home@ _CONDOR_ACCOUNTING_DOM
 chown -R condor: $dir
 chown $user: $dir/jobs
 chmod 755 $dir $dir/jobs
-condor_master
-trap 'condor_off -master -fast -name home -pool $_CONDOR_COLLECTOR_HOST >/dev/null 2>&1 || true; kill $(cat $dir/pid 2>/dev/null) 2>/dev/null || true' EXIT
+condor_master -pidfile $dir/pid
+# It ends at once, with all that it started.
+trap 'pid=$(cat $dir/pid); kill -QUIT $pid; while kill -0 $pid 2>/dev/null; do sleep 0.2; done' EXIT
 for try in $(seq 120); do
 	condor_status -schedd -af Name 2>/dev/null | grep -q '^home@' && break
 	sleep 0.5
