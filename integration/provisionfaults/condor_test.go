@@ -188,6 +188,27 @@ func (c *htcondor) submit(t *testing.T, schedd, user, test, commands string) {
 	}
 	defer os.Remove(file.Name())
 	c.must(t, user, "", "condor_submit", "-terse", "-name", c.schedds[schedd], "/site/"+filepath.Base(file.Name()))
+	if schedd != home {
+		c.served(t, schedd)
+	}
+}
+
+// served waits until the collector has a submitter ad of a schedd: without, the negotiator would not ask for its jobs, and nor does the
+// provisioner.
+func (c *htcondor) served(t *testing.T, schedd string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, fmt.Errorf("the schedd %s sends no submitter ad", schedd))
+	defer cancel()
+	err := poll(ctx, 200*time.Millisecond, func() error {
+		out, err := c.run(ctx, "", "", "condor_status", "-submitters", "-af", "ScheddName")
+		if err == nil && !slices.Contains(strings.Fields(out), c.schedds[schedd]) {
+			err = fmt.Errorf("there are ads of %q", out)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // remove removes all jobs of a test that meet a constraint.
