@@ -76,6 +76,14 @@ exit 0
 // container that has such a limit in its manifest.
 func limitMemory(t *testing.T, pid int, bytes int64) {
 	t.Helper()
+	if err := writeGroup(memoryFile(t, pid), strconv.FormatInt(bytes, 10)); err != nil {
+		t.Fatalf("limiting the memory of process %d: %v", pid, err)
+	}
+}
+
+// memoryFile is the file with the limit of a process's control group.
+func memoryFile(t *testing.T, pid int) string {
+	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		t.Fatal(err)
@@ -91,15 +99,21 @@ func limitMemory(t *testing.T, pid int, bytes int64) {
 			file = filepath.Join("/sys/fs/cgroup", parts[2], "memory.max")
 		}
 	}
-	// Without O_CREATE: the directory above is a plain one.
+	if file == "" {
+		t.Fatalf("process %d has no control group for memory:\n%s", pid, text)
+	}
+	return file
+}
+
+// writeGroup writes to a file of a control group, without O_CREATE: the directory above may be a plain one.
+func writeGroup(file, text string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
-	if err == nil {
-		_, err = f.WriteString(strconv.FormatInt(bytes, 10))
-		if e := f.Close(); err == nil {
-			err = e
-		}
-	}
 	if err != nil {
-		t.Fatalf("limiting the memory of process %d in\n%s: %v", pid, text, err)
+		return err
 	}
+	_, err = f.WriteString(text)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	return err
 }

@@ -74,11 +74,14 @@ const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWit
 // ofProvisioner are those in which such a pool has a provisioner.
 const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes)$"
 
+// withGroups are tests of e2e/ beside a stock starter that has a control group of version 2 for each job, as in a guest.
+const withGroups = "^(TestControlGroups|TestMachineKnobs)$"
+
 // endToEnd has the tests of e2e/ whose names begin with one of the letters.
 func endToEnd(pool string, letters ...string) []step {
 	all := []step{fresh(pool, "--stock")}
 	for _, some := range letters {
-		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofProvisioner))
+		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofProvisioner+"|"+withGroups))
 	}
 	return all
 }
@@ -196,6 +199,7 @@ func guestLane(pool, state string) []step {
 		inGuest(pool, "podfailures", "-run", "TestFailures$", "-guest", "-places", "2", "-rows", runtimeFailures),
 		{name: "programs for attacks", argv: []string{"go", "-C", "integration", "run", "./attacks/variants", "..", variants}},
 		attacks,
+		inGuest(pool, "e2e", "-condor", "25.14", "-run", withGroups),
 	}
 }
 

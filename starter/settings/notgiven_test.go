@@ -51,9 +51,9 @@ func TestKnobsNotGiven(t *testing.T) {
 			local: true, want: []string{"MOUNT_UNDER_SCRATCH", "USE_PID_NAMESPACES"},
 		},
 		"what the machine does not give": {knobs: map[string]string{"USE_PID_NAMESPACES": "false", "MOUNT_UNDER_SCRATCH": ""}, local: true},
-		"for the starter alone": {knobs: map[string]string{"STARTER.DOCKER_SHM_SIZE": "1"}, want: []string{"STARTER.DOCKER_SHM_SIZE"}},
-		"for other daemons":     {knobs: map[string]string{"SCHEDD.CLASSAD_USER_LIBS": "/x.so", "MASTER.LOG_TO_SYSLOG": "true", "SHADOW.LOWPORT": "9000", "slot_type_1.LOWPORT": "9000"}, want: []string{"SLOT_TYPE_1.LOWPORT"}},
-		"an expression":         {knobs: map[string]string{"MOUNT_UNDER_SCRATCH": `ifThenElse(TARGET.X, "/tmp", "/var/tmp")`}, want: []string{"MOUNT_UNDER_SCRATCH"}},
+		"for the starter alone":          {knobs: map[string]string{"STARTER.DOCKER_SHM_SIZE": "1"}, want: []string{"STARTER.DOCKER_SHM_SIZE"}},
+		"for other daemons":              {knobs: map[string]string{"SCHEDD.CLASSAD_USER_LIBS": "/x.so", "MASTER.LOG_TO_SYSLOG": "true", "SHADOW.LOWPORT": "9000", "slot_type_1.LOWPORT": "9000"}, want: []string{"SLOT_TYPE_1.LOWPORT"}},
+		"an expression":                  {knobs: map[string]string{"MOUNT_UNDER_SCRATCH": `ifThenElse(TARGET.X, "/tmp", "/var/tmp")`}, want: []string{"MOUNT_UNDER_SCRATCH"}},
 	} {
 		var got []string
 		for _, n := range KnobsNotGiven(config.FromMap(tt.knobs), !tt.local) {
