@@ -53,6 +53,7 @@ awaited() { # SECONDS, and a command
 as condor_master
 trap 'as condor_off -master -fast >/dev/null 2>&1' EXIT
 awaited 60 as "condor_q >/dev/null 2>&1"
+begun() { test -s $at/runs || has '^012'; } # or is held
 has() { grep -qE "$1" $at/log; }
 row() { # NAME, lines of configuration that starters have
 	at=$dir/$1
@@ -63,7 +64,7 @@ row() { # NAME, lines of configuration that starters have
 	chown -R $user: $at
 	echo "== $1"
 	id=$(as "condor_submit -terse $at.sub" | cut -d' ' -f1)
-	awaited 60 test -s $at/runs || true
+	awaited 60 begun || true
 }
 # rights sets what the schedd lets daemons do, and waits until it has read it.
 rights() {

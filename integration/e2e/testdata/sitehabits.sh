@@ -117,8 +117,8 @@ awaited 60 sh -c "ls $dir/tickets | grep -q cred" || true
 began=$(date +%s)
 awaited 60 has '^(005|007|004|012|021|022)' || true
 echo "seconds: $(($(date +%s) - began))"
-grep -oE '^(021|005|012)' $at/log || true
-grep -E 'Starter failed to initialize|Code' $at/log
+grep -oE '^(021|005|012)' $at/log | head -n 1
+grep -E 'Starter failed to initialize|Code' $at/log | head -n 2
 over
 row waits "STARTER.SEC_CREDENTIAL_DIRECTORY_KRB = $dir/tickets
 CREDD_POLLING_TIMEOUT = 30" "$(shell 'echo ran')" "My.SendCredential = True"
