@@ -69,7 +69,10 @@ func lateLane(pool string) []step { return endToEnd(pool, "M", "N-R", "S-Z") }
 
 // withoutPod are tests of e2e/ with HTCondor pools of their own, on the machine of the stock execution point. They take minutes, so
 // rounds have them.
-const withoutPod = "^(TestAccessPointBehindBroker|TestLocalEnds|TestLocalUniverse|TestNodesWithoutPod|TestSilence|TestSiteHabits|TestSiteKnobs)$"
+const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWithoutPod|TestSiteKnobs)$"
+
+// ofKnobs are those in which such pools wait for what knobs say, under the stock starter and under ours at once.
+const ofKnobs = "^(TestLocalEnds|TestSilence|TestSiteHabits)$"
 
 // ofProvisioner are those in which such a pool has a provisioner.
 const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes)$"
@@ -78,7 +81,7 @@ const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerB
 func endToEnd(pool string, letters ...string) []step {
 	all := []step{fresh(pool, "--stock")}
 	for _, some := range letters {
-		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofProvisioner))
+		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofKnobs+"|"+ofProvisioner))
 	}
 	return all
 }
