@@ -44,7 +44,7 @@ var condorRoots = map[string]debian.RootFS{
 
 func condorRoot(suite string) debian.RootFS {
 	return debian.RootFS{
-		Suite: suite, Variant: "minbase", Packages: []string{"condor", "procps", "openssh-client", "openssh-server", "python3", "btrfs-progs"}, // btrfs for disks with quotas
+		Suite: suite, Variant: "minbase", Packages: []string{"condor", "procps", "openssh-client", "openssh-server", "python3", "strace", "btrfs-progs"}, // strace for what gets to the disk, btrfs for disks with quotas
 		Customize: []string{
 			// The user who submits, and those that the stock starter runs jobs as: the ids are the payload's.
 			fmt.Sprintf(`chroot "$1" useradd --uid %d --create-home --shell /bin/bash %s`, submitUID, submitUser),

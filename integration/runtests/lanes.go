@@ -71,6 +71,9 @@ func lateLane(pool string) []step { return endToEnd(pool, "M", "N-R", "S-Z") }
 // rounds have them.
 const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWithoutPod|TestSiteKnobs)$"
 
+// ofKnobs are those in which such pools wait for what knobs say, under the stock starter and under ours at once.
+const ofKnobs = "^(TestLocalEnds|TestSilence|TestSiteHabits)$"
+
 // ofProvisioner are those in which such a pool has a provisioner.
 const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes)$"
 
@@ -81,7 +84,7 @@ const withGroups = "^(TestControlGroups|TestMachineKnobs)$"
 func endToEnd(pool string, letters ...string) []step {
 	all := []step{fresh(pool, "--stock")}
 	for _, some := range letters {
-		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofProvisioner+"|"+withGroups))
+		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofKnobs+"|"+ofProvisioner+"|"+withGroups))
 	}
 	return all
 }

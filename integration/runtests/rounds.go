@@ -94,6 +94,7 @@ func roundsOf(pool string) []round {
 			tests("chaos", "-v", "-run", "TestChaos", "-jobs", "180"),
 		}},
 		{"execution points and schedds without a pod", []step{fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-run", withoutPod)}},
+		{"daemons that fall silent, and a site's habits", []step{fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-run", ofKnobs)}},
 		{"the provisioner with a batch system, and with offline ads", []step{fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-run", ofProvisioner)}},
 		{"provisioners that stand by, and their page in a browser", []step{tests("standby", "-v"), tests("statuspage", "-v")}},
 		{"addresses that starters call and tell", []step{tests("addresses", "-parallel", "4")}},
