@@ -71,6 +71,9 @@ func lateLane(pool string) []step { return endToEnd(pool, "M", "N-R", "S-Z") }
 // rounds have them.
 const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWithoutPod|TestSiteKnobs)$"
 
+// withStore are those that need an object store, which is built for them.
+const withStore = "^TestObjectStore$"
+
 // ofProvisioner are those in which such a pool has a provisioner.
 const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes)$"
 
@@ -78,7 +81,7 @@ const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerB
 func endToEnd(pool string, letters ...string) []step {
 	all := []step{fresh(pool, "--stock")}
 	for _, some := range letters {
-		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofProvisioner))
+		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+withStore+"|"+ofProvisioner))
 	}
 	return all
 }
