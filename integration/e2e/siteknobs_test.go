@@ -18,7 +18,7 @@ var siteKnobsPool string
 
 // TestSiteKnobs: a site's maps for ClassAds count as under the stock starter, and so do knobs with which it looks into sandboxes, that
 // give a job the claim to what is left of its slot, and that say which access points it trusts in its domain. A job without its
-// common files goes back to the queue. Where the site demands encrypted sandboxes, no job runs.
+// common files goes back to the queue. Slots say how large common files are, as starters told the access point. Where the site demands encrypted sandboxes, no job runs.
 func TestSiteKnobs(t *testing.T) {
 	oursOnly(t)
 	starter, err := pool.Config(t.Context(), side, "STARTER")
@@ -59,6 +59,11 @@ func TestSiteKnobs(t *testing.T) {
 	for section, text := range want {
 		if ours[section] != text {
 			t.Errorf("%s: %q, want %q", section, ours[section], text)
+		}
+	}
+	for of, size := range map[string]string{"stock": stock["common size"], "ours": ours["common size"]} { // on the disk, which takes its time
+		if n, err := strconv.Atoi(strings.TrimSpace(size)); err != nil || n <= 0 {
+			t.Errorf("%s: slots say that the common file has %q", of, size)
 		}
 	}
 	if diff := cmp.Diff(stock["kept"], ours["kept"]); diff != "" || strings.Count(ours["kept"], "result\n") != 4 {

@@ -21,6 +21,8 @@ type Web struct {
 	Proxied string
 	// Closed is an address at which nobody listens.
 	Closed string
+	// Bucket is the URL of the object store's bucket, with the scheme s3; see [Pool.StartObjects].
+	Bucket string
 	dir    string
 	log    string
 }
@@ -44,17 +46,19 @@ func (p *Pool) Web() (Web, error) {
 	return Web{
 		Plain: at("http", "web-http"), Secure: at("https", "web-https"), Stranger: at("https", "web-stranger"),
 		Proxied: "http://behind-the-proxy.invalid", Closed: "http://127.0.0.1:1",
-		dir: filepath.Join(p.State, "web"), log: filepath.Join(p.State, "log", "web-access.log"),
+		Bucket: at("s3", "objects") + "/bucket",
+		dir:    filepath.Join(p.State, "web"), log: filepath.Join(p.State, "log", "web-access.log"),
 	}, nil
 }
 
 // Macros are lines of a submit description that define the addresses which
 // commands, the rest of it, use: $(WEB), $(WEBS), $(STRANGER), $(PROXIED),
-// $(CLOSED), and $(WEB_HOST) for the first without its scheme.
+// $(CLOSED), $(BUCKET), and $(WEB_HOST) for the first without its scheme.
 func (w Web) Macros(commands string) string {
 	var used strings.Builder
 	for _, macro := range []struct{ name, value string }{
 		{"WEB", w.Plain}, {"WEBS", w.Secure}, {"STRANGER", w.Stranger}, {"PROXIED", w.Proxied}, {"CLOSED", w.Closed},
+		{"BUCKET", w.Bucket},
 		{"WEB_HOST", strings.TrimPrefix(w.Plain, "http://")},
 	} {
 		if strings.Contains(commands, "$("+macro.name+")") {

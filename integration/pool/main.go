@@ -52,6 +52,7 @@ const usage = `usage: pool VERB ARG…
                       and HTCondor's libraries
   kubectl ARG…        run kubectl as the cluster's administrator
   images              the references of the test images, one "NAME REFERENCE" a line
+  objects             start the object store that has the cases about s3:// URLs; not with --guest
   logs DIR            copy every log into DIR
   down                stop everything and remove all traces but the cache
 `
@@ -141,6 +142,8 @@ func run(args []string) (int, error) {
 		return 1, kubectl(ctx, dir, args)
 	case "images":
 		return 0, printImages(dir)
+	case "objects":
+		return 0, startObjects(ctx, dir)
 	case "logs":
 		if len(args) != 1 {
 			return 2, errUsage

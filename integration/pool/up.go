@@ -22,6 +22,7 @@ import (
 	"podstarter/integration/pool/internal/debian"
 	"podstarter/integration/pool/internal/enter"
 	"podstarter/integration/pool/internal/image"
+	"podstarter/integration/pool/internal/objects"
 	"podstarter/integration/pool/internal/podnet"
 	"podstarter/integration/pool/internal/statedir"
 	"podstarter/integration/pool/internal/web"
@@ -196,6 +197,7 @@ func (p *pool) choosePorts() error {
 		{name: web.HTTP, daemon: web.Name},
 		{name: web.HTTPS, daemon: web.Name},
 		{name: web.Stranger, daemon: web.Name},
+		{name: objects.Name, daemon: objects.Name},
 		{name: poolPod, pod: poolPod, container: poolContainer},
 	}
 	for i := range p.nodes() {

@@ -74,6 +74,9 @@ const withoutPod = "^(TestAccessPointBehindBroker|TestLocalUniverse|TestNodesWit
 // ofKnobs are those in which such pools wait for what knobs say, under the stock starter and under ours at once.
 const ofKnobs = "^(TestLocalEnds|TestSilence|TestSiteHabits)$"
 
+// withStore are those that need an object store, which is built for them.
+const withStore = "^TestObjectStore$"
+
 // ofProvisioner are those in which such a pool has a provisioner.
 const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes)$"
 
@@ -84,7 +87,7 @@ const withGroups = "^(TestControlGroups|TestMachineKnobs)$"
 func endToEnd(pool string, letters ...string) []step {
 	all := []step{fresh(pool, "--stock")}
 	for _, some := range letters {
-		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofKnobs+"|"+ofProvisioner+"|"+withGroups))
+		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofKnobs+"|"+withStore+"|"+ofProvisioner+"|"+withGroups))
 	}
 	return all
 }

@@ -98,6 +98,10 @@ func roundsOf(pool string) []round {
 		{"the provisioner with a batch system, and with offline ads", []step{fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-run", ofProvisioner)}},
 		{"provisioners that stand by, and their page in a browser", []step{tests("standby", "-v"), tests("statuspage", "-v")}},
 		{"addresses that starters call and tell", []step{tests("addresses", "-parallel", "4")}},
+		{"virtual machines", []step{tests("vmuniverse", "-v")}},
+		{"an object store", []step{
+			fresh(pool, "--stock"), tests("e2e", "-condor", "25.14", "-run", withStore),
+		}},
 		{"the provisioner's faults", []step{ // it starts all that it needs
 			tests("provisionfaults", "-v", "-parallel", "12", "-skip", "TestScale"), tests("provisionfaults", "-v", "-run", "TestScale"),
 		}},

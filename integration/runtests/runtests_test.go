@@ -370,7 +370,7 @@ func TestInterrupted(t *testing.T) {
 // withoutPool reports whether the tests of a round start all that they need.
 func withoutPool(r round) bool {
 	return !slices.ContainsFunc(r.steps, func(s step) bool {
-		return !slices.ContainsFunc([]string{"./addresses", "./standby", "./statuspage", "./provisionfaults"}, func(pkg string) bool { return slices.Contains(s.argv, pkg) })
+		return !slices.ContainsFunc([]string{"./addresses", "./standby", "./statuspage", "./provisionfaults", "./vmuniverse"}, func(pkg string) bool { return slices.Contains(s.argv, pkg) })
 	})
 }
 

@@ -1,7 +1,7 @@
 # A personal pool whose site looks into sandboxes, and has maps for ClassAds. Arguments: path of the starter, port.
 # Prints, each after a line "== NAME", what jobs printed, the last of which has an input that is remapped into a directory
 # that is not there; the sandboxes that were kept; the tickets of jobs from an access point that is trusted, or not; how often a
-# job was vacated that got no common file, and its output; what becomes of a job whose claim has no secret of a session; and what
+# job was vacated that got no common file, and its output; how large slots say that the file is; what becomes of a job whose claim has no secret of a session; and what
 # the log says where sandboxes must be encrypted.
 set -eu
 starter=$1 port=$2
@@ -122,6 +122,10 @@ wait_for ended || true
 echo "== mapped"
 condor_history -limit 1 -af:t NumVacates NumShadowStarts
 head -n 1 $dir/jobs/mapped
+# The starter told the shadow, which told the startd.
+wait_for sh -c "condor_status -af catalog_1.CatalogSize | grep -qv undefined" || true
+echo "== common size"
+condor_status -af catalog_1.CatalogSize | grep -v undefined | sort -u
 # Claims without the secret of a session.
 echo "SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION = False" >>$dir/config
 condor_reconfig >/dev/null
