@@ -35,7 +35,7 @@ func (l *life) conclude(ctx context.Context, err error) int {
 	case l.orders.Ended() != nil && (errors.Is(err, orders.ErrEnded) || l.run != nil):
 		l.log.Info("The job ends before it could finish", "reason", l.orders.Ended().Error())
 		code = l.ordered()
-		if l.run == nil && l.decided == nil {
+		if !l.begun && l.decided == nil {
 			return code // the schedd knows more of it than this process, and logs it
 		}
 	default:

@@ -81,7 +81,8 @@ type life struct {
 	control   string // directory of the wrapper; empty before there is one
 	lease     payload.Lease
 	container *payloadrun.Container
-	run       *payloadrun.Run // nil before the job has begun
+	begun     bool            // its event log says so
+	run       *payloadrun.Run // nil before its program runs
 	decided   *jobpolicy.Decision
 
 	lastPatience time.Duration // see patiently

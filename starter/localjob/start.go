@@ -30,7 +30,10 @@ func (l *life) start(ctx context.Context) error {
 	l.log.Info("IWD: " + spec.Dir)
 	l.begin(ctx)
 	l.log.Info(job.LineExec(cmd, false))
-	started, err := l.container.Start(ctx, spec)
+	// What runs already when an order comes has to be known, or its end would not be told.
+	late, release := after(ctx, l.lastPatience)
+	defer release()
+	started, err := l.container.Start(late, spec)
 	if err != nil {
 		return l.notStarted(ctx, err, cmd)
 	}
@@ -39,9 +42,26 @@ func (l *life) start(ctx context.Context) error {
 	return nil
 }
 
+// after derives a context that ends so long after the other.
+func after(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	late, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		select {
+		case <-time.After(d):
+			end(context.Cause(ctx))
+		case <-late.Done():
+		}
+	})
+	return late, func() {
+		stop()
+		end(nil)
+	}
+}
+
 // begin tells that the job begins (jic_local_schedd.cpp:notifyJobPreSpawn).
 func (l *life) begin(ctx context.Context) {
 	l.write(userlog.Execute{Host: l.address.String()}, false)
+	l.begun = true
 	if err := l.queue.SetInt(ctx, "NumJobStarts", l.ad.IntOr("NumJobStarts", 0)+1); err != nil {
 		l.log.Error("Failed to count the start of the job in the queue", "error", err)
 	}
