@@ -118,7 +118,7 @@ func (w *world) run(t *testing.T, name string, r row, ours bool) result {
 	t.Helper()
 	number := w.executionPoint(t, name, r.has, r.knobs, ours)
 	defer func() { _, _ = w.as(t.Context(), name, name, "condor_off", "-master", "-fast") }()
-	job := w.submit(t, r.at, name)
+	job := w.submit(t, r.at, name, at(name))
 	if r.lost {
 		w.lost(t, r.at, name, job)
 		return result{}
@@ -163,13 +163,15 @@ initialdir = $JOB
 output = out
 error = err
 log = log
-requirements = regexp("@$EP@", TARGET.Name)
 request_memory = 16
 queue
 `
 
-// submit submits a job for an execution point; it ends when a file tells it to.
-func (w *world) submit(t *testing.T, at, ep string) string {
+// at is a submit command for jobs at an execution point.
+func at(ep string) string { return `requirements = regexp("@` + ep + `@", TARGET.Name)` }
+
+// submit submits a job, which is called after its execution point, with more commands; it ends when a file tells it to.
+func (w *world) submit(t *testing.T, at, ep string, more ...string) string {
 	t.Helper()
 	dir := filepath.Join(w.site, at, ep)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -179,7 +181,7 @@ func (w *world) submit(t *testing.T, at, ep string) string {
 	for file, text := range map[string]string{
 		"input":  "input came\n",
 		"job.sh": "#!/bin/sh\ncat input\n>" + inside + "/began\nwhile [ ! -e " + inside + "/go ]; do sleep 0.1; done\necho made >result\nexit 5\n",
-		"sub":    strings.NewReplacer("$JOB", inside, "$EP", ep).Replace(sub),
+		"sub":    strings.Join(append(more, strings.NewReplacer("$JOB", inside).Replace(sub)), "\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
