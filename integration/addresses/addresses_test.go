@@ -118,7 +118,7 @@ func (w *world) run(t *testing.T, name string, r row, ours bool) result {
 	t.Helper()
 	number := w.executionPoint(t, name, r.has, r.knobs, ours)
 	defer func() { _, _ = w.as(t.Context(), name, name, "condor_off", "-master", "-fast") }()
-	job := w.submit(t, r.at, name)
+	job := w.submit(t, r.at, name, at(name))
 	if r.lost {
 		w.lost(t, r.at, name, job)
 		return result{}
@@ -130,7 +130,7 @@ func (w *world) run(t *testing.T, name string, r row, ours bool) result {
 	}
 	w.goOn(t, r.at, name)
 	w.ended(t, r.at, name)
-	got.From = w.from(t, r.at, job, number)
+	got.From = w.from(t, r.at, name, job, number)
 	if t.Failed() {
 		t.Logf("the starter's log:\n%s", w.starterLog(name))
 	}
@@ -163,13 +163,15 @@ initialdir = $JOB
 output = out
 error = err
 log = log
-requirements = regexp("@$EP@", TARGET.Name)
 request_memory = 16
 queue
 `
 
-// submit submits a job for an execution point; it ends when a file tells it to.
-func (w *world) submit(t *testing.T, at, ep string) string {
+// at is a submit command for jobs at an execution point.
+func at(ep string) string { return `requirements = regexp("@` + ep + `@", TARGET.Name)` }
+
+// submit submits a job, which is called after its execution point, with more commands; it ends when a file tells it to.
+func (w *world) submit(t *testing.T, at, ep string, more ...string) string {
 	t.Helper()
 	dir := filepath.Join(w.site, at, ep)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -179,7 +181,7 @@ func (w *world) submit(t *testing.T, at, ep string) string {
 	for file, text := range map[string]string{
 		"input":  "input came\n",
 		"job.sh": "#!/bin/sh\ncat input\n>" + inside + "/began\nwhile [ ! -e " + inside + "/go ]; do sleep 0.1; done\necho made >result\nexit 5\n",
-		"sub":    strings.NewReplacer("$JOB", inside, "$EP", ep).Replace(sub),
+		"sub":    strings.Join(append(more, strings.NewReplacer("$JOB", inside).Replace(sub)), "\n"),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
@@ -196,11 +198,15 @@ func (w *world) submit(t *testing.T, at, ep string) string {
 	return strings.TrimSpace(cluster)
 }
 
+// goesBack reports whether a job there may go back to the queue and begin again: on a machine with too much to do, connections of the stock
+// starter time out after 20 s, and it calls a shadow once.
+func goesBack(ep string) bool { return strings.HasSuffix(ep, "stock") }
+
 func (w *world) running(t *testing.T, at, ep string) {
 	t.Helper()
 	await(t, "the job to run", func() bool {
 		log := w.read(at, ep, "log")
-		if strings.Contains(log, "\n004 ") || strings.Contains(log, "\n012 ") || strings.Contains(log, "\n007 ") {
+		if !goesBack(ep) && strings.Contains(log, "\n004 ") || strings.Contains(log, "\n012 ") || strings.Contains(log, "\n007 ") {
 			t.Fatalf("the job does not run:\n%s\n%s", log, w.starterLog(ep))
 		}
 		_, err := os.Stat(filepath.Join(w.site, at, ep, "began"))
@@ -231,7 +237,11 @@ func (w *world) goOn(t *testing.T, at, ep string) {
 
 func (w *world) ended(t *testing.T, at, ep string) {
 	t.Helper()
-	await(t, "the end of the job", func() bool { return regexp.MustCompile(`\n(004|005|007|012|022) `).MatchString(w.read(at, ep, "log")) })
+	ends := regexp.MustCompile(`\n(004|005|007|012|022) `)
+	if goesBack(ep) {
+		ends = regexp.MustCompile(`\n(005|012) `)
+	}
+	await(t, "the end of the job", func() bool { return ends.MatchString(w.read(at, ep, "log")) })
 	if log := w.read(at, ep, "log"); !strings.Contains(log, "return value 5") || w.read(at, ep, "result") == "" || w.read(at, ep, "out") != "input came\n" {
 		t.Errorf("the job did not end as it should:\n%s\n%s", log, w.starterLog(ep))
 	}
@@ -244,7 +254,7 @@ func (w *world) starterLog(ep string) string { return w.read(ep, "log", "Starter
 var transfer = regexp.MustCompile(`(?m)\((\d+)\.0\).*\(FILETRANS_(?:UPLOAD|DOWNLOAD)\) from \S+ <(\S+):\d+>`)
 
 // from names the addresses from which the shadow of a job was called for files.
-func (w *world) from(t *testing.T, at, job string, number int) string {
+func (w *world) from(t *testing.T, at, ep, job string, number int) string {
 	t.Helper()
 	var found []string
 	calls := 0
@@ -257,7 +267,7 @@ func (w *world) from(t *testing.T, at, job string, number int) string {
 			found = append(found, is)
 		}
 	}
-	if calls != 2 {
+	if calls < 2 || calls > 2 && !strings.Contains(w.read(at, ep, "log"), "\n004 ") {
 		t.Errorf("the shadow of job %s was called %d times for files, want 2", job, calls)
 	}
 	return strings.Join(found, ", ")

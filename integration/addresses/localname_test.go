@@ -36,7 +36,7 @@ func TestLocalName(t *testing.T) {
 				ep := fmt.Sprintf("ep%d%s", i, side)
 				w.executionPoint(t, ep, "46p", "SLOT_TYPE_1 = 100%\nSLOT_TYPE_1_PARTITIONABLE = True\nNUM_SLOTS_TYPE_1 = 1\n"+tt.knobs, side == "ours")
 				defer func() { _, _ = w.as(t.Context(), ep, ep, "condor_off", "-master", "-fast") }()
-				w.submit(t, "both", ep)
+				w.submit(t, "both", ep, at(ep))
 				w.running(t, "both", ep)
 				w.goOn(t, "both", ep)
 				w.ended(t, "both", ep)
