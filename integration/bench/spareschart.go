@@ -15,6 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"podstarter/integration/harness"
+	"podstarter/integration/panels"
 )
 
 // trend is a curve in a chart over few places.
@@ -25,20 +26,20 @@ type trend struct {
 	points plotter.XYs
 }
 
-var lengthColors = []color.RGBA{red, orange, green, blue, purple, sky}
+var lengthColors = []color.RGBA{panels.Red, panels.Orange, panels.Green, panels.Blue, panels.Purple, panels.Sky}
 
 // writeCharts draws what there is.
 func (r *spareResults) writeCharts(dir string) error {
 	if r.bursts != nil {
-		var panels []*plot.Plot
+		var both []*plot.Plot
 		for _, other := range []bool{false, true} {
 			p, err := r.bursts.panel(other)
 			if err != nil {
 				return err
 			}
-			panels = append(panels, p)
+			both = append(both, p)
 		}
-		if err := writePanels(filepath.Join(dir, "spares.svg"), panels...); err != nil {
+		if err := panels.Write(filepath.Join(dir, "spares.svg"), height, both...); err != nil {
 			return err
 		}
 	}
@@ -47,7 +48,7 @@ func (r *spareResults) writeCharts(dir string) error {
 		if err != nil {
 			return err
 		}
-		return writePanels(filepath.Join(dir, "slots.svg"), p)
+		return panels.Write(filepath.Join(dir, "slots.svg"), height, p)
 	}
 	return nil
 }
@@ -76,7 +77,7 @@ func (r *burstResults) panel(other bool) (*plot.Plot, error) {
 	}
 	most := slices.Max(r.spares)
 	if s := spreadOf(stock); s.median > 0 {
-		trends = append(trends, level("stock starter, no container, median", black, s.median.Seconds(), most))
+		trends = append(trends, level("stock starter, no container, median", panels.Black, s.median.Seconds(), most))
 	}
 	p, err := trendChart("From the end of one job to the start of the next, "+imagesOf(other), trends)
 	if err != nil {
@@ -92,10 +93,10 @@ func (r *burstResults) panel(other bool) (*plot.Plot, error) {
 // crowdPanel draws jobs a minute over the number of slots.
 func crowdPanel(all []crowd) (*plot.Plot, error) {
 	series := []trend{
-		{name: "no time between jobs", color: black, dashed: true},
-		{name: "stock starter, no container", color: black},
-		{name: "spares: half as many as slots", color: blue},
-		{name: "no spares", color: orange},
+		{name: "no time between jobs", color: panels.Black, dashed: true},
+		{name: "stock starter, no container", color: panels.Black},
+		{name: "spares: half as many as slots", color: panels.Blue},
+		{name: "no spares", color: panels.Orange},
 	}
 	var slots []int
 	for _, c := range all {
@@ -133,7 +134,7 @@ func level(name string, c color.RGBA, y float64, most int) trend {
 }
 
 func trendChart(title string, trends []trend) (*plot.Plot, error) {
-	p := newPlot(title)
+	p := panels.New(title)
 	for _, t := range trends {
 		if len(t.points) == 0 {
 			continue

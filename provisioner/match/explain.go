@@ -37,7 +37,7 @@ const (
 
 // Explain finds the clauses that keep a job and a slot from matching.
 func Explain(job *classads.Ad, s Slot, now func() time.Time) Explanation {
-	m := New(now)
+	m := New(now, nil)
 	e := Explanation{Slot: s.ID, Result: m.evaluate(job, s)}
 	if e.Matches {
 		return e

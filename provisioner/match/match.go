@@ -76,12 +76,16 @@ type memory struct {
 	used    bool
 }
 
-// New returns a matcher. The clock is that of the expressions; nil is time.Now.
-func New(now func() time.Time) *Matcher {
+// New returns a matcher. The clocks are that of the expressions and that by which
+// their evaluation is timed; nil is time.Now.
+func New(now, spent func() time.Time) *Matcher {
 	if now == nil {
 		now = time.Now
 	}
-	return &Matcher{jobs: map[string]*memory{}, now: now, spent: time.Now}
+	if spent == nil {
+		spent = time.Now
+	}
+	return &Matcher{jobs: map[string]*memory{}, now: now, spent: spent}
 }
 
 // Update returns a row of results for each job, in the order of the slots. What

@@ -64,7 +64,7 @@ func TestMatch(t *testing.T) {
 		{"START says no", "Requirements = true\nProject = \"banned\"", Result{Why: whyTheirs}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rows := New(nil).Update([]Job{{ID: "j", Ad: ad(t, c.job)}}, []Slot{{ID: "s", Ad: ad(t, slot), Rank: expr}})
+			rows := New(nil, nil).Update([]Job{{ID: "j", Ad: ad(t, c.job)}}, []Slot{{ID: "s", Ad: ad(t, slot), Rank: expr}})
 			if diff := cmp.Diff(c.want, rows[0][0]); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
@@ -75,7 +75,7 @@ func TestMatch(t *testing.T) {
 // Results are kept until the ad of the slot changes, or they are old.
 func TestResultsAreKept(t *testing.T) {
 	now := start
-	m := New(func() time.Time { return now })
+	m := New(func() time.Time { return now }, nil)
 	job := Job{ID: "j", Ad: ad(t, "Requirements = TARGET.Cpus > 1")}
 	s := Slot{ID: "1", Ad: ad(t, slot)}
 	matches := func() bool { return m.Update([]Job{job}, []Slot{s})[0][0].Matches }
@@ -112,7 +112,7 @@ func TestResultsAreKept(t *testing.T) {
 // Jobs with slow expressions wait, are evaluated piece by piece, and keep nobody
 // else from being matched.
 func TestSlowJobs(t *testing.T) {
-	m := New(nil)
+	m := New(nil, nil)
 	clock := start
 	m.spent = func() time.Time { clock = clock.Add(time.Millisecond); return clock }
 	var slots []Slot
@@ -154,7 +154,7 @@ func TestSlowJobs(t *testing.T) {
 // Thousands of slow expressions of one user, which are all new, do not keep another
 // user's from being evaluated in the same update, whatever their order.
 func TestSlowUser(t *testing.T) {
-	m := New(nil)
+	m := New(nil, nil)
 	clock := start
 	m.spent = func() time.Time { clock = clock.Add(10 * time.Millisecond); return clock }
 	slots := []Slot{{ID: "s", Ad: ad(t, slot)}}
@@ -186,7 +186,7 @@ func TestBounds(t *testing.T) {
 	text += "y12 = 1\n"
 	job := Job{ID: "j", Ad: ad(t, text)}
 	begin := time.Now()
-	r := New(nil).Update([]Job{job}, []Slot{{ID: "s", Ad: ad(t, slot)}})[0][0]
+	r := New(nil, nil).Update([]Job{job}, []Slot{{ID: "s", Ad: ad(t, slot)}})[0][0]
 	if r.Matches || time.Since(begin) > 5*time.Second {
 		t.Errorf("50^11 additions: %+v after %s", r, time.Since(begin))
 	}
@@ -203,14 +203,14 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		New(nil).Update(jobs, slots)
+		New(nil, nil).Update(jobs, slots)
 	}
 }
 
 // Groups of jobs and shapes of pods are matched up to a number of pairs, since what is
 // known of each pair takes memory. The others wait, and keep nothing.
 func TestMostPairs(t *testing.T) {
-	m := New(nil)
+	m := New(nil, nil)
 	clock := time.Now()
 	m.spent = func() time.Time { clock = clock.Add(time.Millisecond); return clock } // so that few are evaluated
 	slots := make([]Slot, 1000)
@@ -245,7 +245,7 @@ func TestMostPairs(t *testing.T) {
 // A user with more groups than there is memory for keeps those of others from
 // being matched in no update.
 func TestMostPairsOfOneUser(t *testing.T) {
-	m := New(nil)
+	m := New(nil, nil)
 	slots := make([]Slot, 1000)
 	known := map[string]Result{}
 	for i := range slots {

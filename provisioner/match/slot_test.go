@@ -83,7 +83,7 @@ func TestSlotOfARealStartd(t *testing.T) {
 			if strings.Contains(c.job, "RequestDisk") {
 				job = strings.Replace(job, "RequestDisk = 100\n", "", 1)
 			}
-			got := New(nil).Update([]Job{{ID: "j", Ad: ad(t, job)}}, []Slot{real(t, c.lines, c.change)})[0][0]
+			got := New(nil, nil).Update([]Job{{ID: "j", Ad: ad(t, job)}}, []Slot{real(t, c.lines, c.change)})[0][0]
 			if got.Why != c.want || got.Matches != (c.want == "") {
 				t.Errorf("%+v, want %q", got, c.want)
 			}

@@ -58,6 +58,9 @@ type Config struct {
 	// that, another one may do so. Nil is for ever.
 	Until func() time.Time
 	Now   func() time.Time
+	// Spent is the clock by which the time is measured that evaluations of expressions
+	// take; nil is time.Now.
+	Spent func() time.Time
 	// Suffix returns the end of a new unit's name.
 	Suffix func() string
 	// Offline, if it is not nil, says that units are made for matches of offline ads.
@@ -108,7 +111,7 @@ func New(c Config, pool Pool, p platform.Platform) *Round {
 	if c.BeginWithin == 0 {
 		c.BeginWithin = platform.DefaultBeginWithin
 	}
-	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now), health: newHealth(c.ReportWithin, c.BeginWithin, c.Templates), takers: newTakers(c.Templates), market: stall{sent: map[string]sent{}}}
+	r := &Round{config: c, pool: pool, platform: p, matcher: match.New(c.Now, c.Spent), health: newHealth(c.ReportWithin, c.BeginWithin, c.Templates), takers: newTakers(c.Templates), market: stall{sent: map[string]sent{}}}
 	for i, t := range c.Templates {
 		for _, s := range t.Shapes {
 			r.shapes = append(r.shapes, shape{template: i, Shape: s, promise: s, slot: match.Slot{ID: t.Name + "/" + s.Name, Ad: t.Slot(s, nil), Rank: t.Rank, Refuses: t.Refuses}})

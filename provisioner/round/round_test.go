@@ -106,6 +106,8 @@ func newSite(t *testing.T) *site {
 	made := 0
 	s.config = Config{
 		Prefix: "site", Templates: templates, ReportWithin: 10 * time.Minute, Now: clock,
+		// A machine that is busy makes no job wait for its turn to be matched.
+		Spent:  func() time.Time { return time.Time{} },
 		Policy: decision.DefaultPolicy,
 		Suffix: func() string { made++; return fmt.Sprint(made) },
 	}

@@ -1,0 +1,78 @@
+// Package panels draws diagrams below each other, as SVG.
+package panels
+
+import (
+	"fmt"
+	"image/color"
+	"os"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Colours that most colour-blind people can tell apart (Okabe and Ito, "Color
+// Universal Design", 2008).
+var (
+	Black  = color.RGBA{A: 255}
+	Orange = color.RGBA{R: 230, G: 159, A: 255}
+	Sky    = color.RGBA{R: 86, G: 180, B: 233, A: 255}
+	Green  = color.RGBA{G: 158, B: 115, A: 255}
+	Blue   = color.RGBA{G: 114, B: 178, A: 255}
+	Purple = color.RGBA{R: 204, G: 121, B: 167, A: 255}
+	Red    = color.RGBA{R: 213, G: 94, A: 255}
+)
+
+// New is an empty diagram with a title.
+func New(title string) *plot.Plot {
+	p := plot.New()
+	for _, style := range []*font.Font{&p.Title.TextStyle.Font, &p.X.Label.TextStyle.Font, &p.Y.Label.TextStyle.Font,
+		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
+		style.Variant = "Sans"
+	}
+	p.Title.Text = title
+	p.Title.Padding = vg.Points(6)
+	p.Add(plotter.NewGrid())
+	return p
+}
+
+// Steps adds a line to a diagram and its legend, which stays at a value until the next point.
+func Steps(p *plot.Plot, name string, c color.RGBA, dashed bool, points plotter.XYs) error {
+	l, err := plotter.NewLine(points)
+	if err != nil {
+		return fmt.Errorf("drawing %q: %w", name, err)
+	}
+	l.StepStyle = plotter.PostStep
+	l.Color, l.Width = c, vg.Points(1.8)
+	if dashed {
+		l.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
+	}
+	p.Add(l)
+	p.Legend.Add(name, l)
+	return nil
+}
+
+// Write draws diagrams below each other. height is that of one of them.
+func Write(path string, height vg.Length, panels ...*plot.Plot) error {
+	svg := vgsvg.New(16*vg.Centimeter, height*vg.Length(len(panels)))
+	rows := make([][]*plot.Plot, len(panels))
+	for i, p := range panels {
+		rows[i] = []*plot.Plot{p}
+	}
+	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadTop: vg.Points(6), PadY: vg.Centimeter}
+	for i, canvas := range plot.Align(rows, tiles, draw.New(svg)) {
+		panels[i].Draw(canvas[0])
+	}
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if _, err := svg.WriteTo(out); err != nil {
+		out.Close()
+		return fmt.Errorf("drawing %s: %w", path, err)
+	}
+	return out.Close()
+}
