@@ -33,8 +33,11 @@ func (s *show) draw(path string) error {
 	}
 	const width, height = 16 * vg.Centimeter, 7 * vg.Centimeter
 	svg := vgsvg.New(width, 2*height)
+	whole := draw.New(svg)
+	whole.FillPolygon(color.White, []vg.Point{{}, {X: width}, {X: width, Y: 2 * height}, {Y: 2 * height}}) // else a dark viewer shows through
 	panels := [][]*plot.Plot{{jobs}, {pods}}
-	for i, canvas := range plot.Align(panels, draw.Tiles{Rows: 2, Cols: 1, PadTop: vg.Points(6), PadY: vg.Centimeter}, draw.New(svg)) {
+	edge := vg.Points(10)
+	for i, canvas := range plot.Align(panels, draw.Tiles{Rows: 2, Cols: 1, PadTop: edge, PadLeft: edge, PadRight: edge, PadBottom: edge, PadY: vg.Centimeter}, whole) {
 		panels[i][0].Draw(canvas[0])
 	}
 	out, err := os.Create(path)
@@ -55,8 +58,9 @@ func (s *show) chart(title, name string, its color.RGBA, waiting, running func(s
 		&p.X.Tick.Label.Font, &p.Y.Tick.Label.Font, &p.Legend.TextStyle.Font} {
 		style.Variant = "Sans"
 	}
-	p.Title.Text, p.Title.Padding, p.X.Label.Text = title, vg.Points(6), "seconds"
-	p.Legend.Top, p.Legend.YOffs = true, vg.Points(14)
+	p.Title.Text, p.Title.Padding, p.X.Label.Text = title, vg.Points(18), "seconds"
+	// Above the lines.
+	p.Legend.Top, p.Legend.YOffs, p.Legend.Padding = true, vg.Points(30), vg.Points(3)
 	p.Add(plotter.NewGrid())
 	for _, l := range []struct {
 		name  string
