@@ -57,14 +57,18 @@ func Steps(p *plot.Plot, name string, c color.RGBA, dashed bool, points plotter.
 
 // Write draws diagrams below each other. height is that of one of them.
 func Write(path string, height vg.Length, panels ...*plot.Plot) error {
-	svg := vgsvg.New(16*vg.Centimeter, height*vg.Length(len(panels)))
+	width, whole := 16*vg.Centimeter, height*vg.Length(len(panels))
+	svg := vgsvg.New(width, whole)
+	canvas := draw.New(svg)
+	canvas.FillPolygon(color.White, []vg.Point{{}, {X: width}, {X: width, Y: whole}, {Y: whole}}) // else a dark viewer shows through
 	rows := make([][]*plot.Plot, len(panels))
 	for i, p := range panels {
 		rows[i] = []*plot.Plot{p}
 	}
-	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadTop: vg.Points(6), PadY: vg.Centimeter}
-	for i, canvas := range plot.Align(rows, tiles, draw.New(svg)) {
-		panels[i].Draw(canvas[0])
+	const edge = 10
+	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadTop: edge, PadLeft: edge, PadRight: edge, PadBottom: edge, PadY: vg.Centimeter}
+	for i, part := range plot.Align(rows, tiles, canvas) {
+		panels[i].Draw(part[0])
 	}
 	out, err := os.Create(path)
 	if err != nil {

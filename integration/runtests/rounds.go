@@ -77,9 +77,6 @@ func roundsOf(pool string) []round {
 		{"Jobs and Deployments", []step{fresh(pool, "--controllers"), tests("controllers", "-v"), chart()}},
 		{"the provisioner", []step{fresh(pool, "--controllers"), tests("provision", "-v", "-skip", manyJobs)}},
 		{"the provisioner with several jobs and GPUs in a pod", []step{fresh(pool, "--controllers", "--gpus", "1"), tests("provision", "-v", "-run", manyJobs)}},
-		{"the provisioner with HTCondor 23.9", []step{
-			fresh(pool, "--controllers", "--condor", "23.9"), tests("provision", "-v", "-run", "^(TestPodsThatAreOfNoUse|TestSeveralJobsInAPod)$"),
-		}},
 		{"the first job, as the page says", []step{fresh(pool, "--controllers", "--network", "nat"), tests("firstjob", "-v")}},
 		{"daemons killed", []step{host(), tests("daemonfaults", "-run", "TestStartdKilled|TestPilotKilled|TestHungStarter")}},
 		mode("unshared"),

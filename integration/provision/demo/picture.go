@@ -27,7 +27,9 @@ func (s *show) draw(path string) error {
 func (s *show) chart(title, name string, its color.RGBA, waiting, running func(sample) int) (*plot.Plot, error) {
 	p := panels.New(title)
 	p.X.Label.Text = "seconds"
-	p.Legend.Top, p.Legend.YOffs = true, vg.Points(14)
+	// Above the lines.
+	p.Title.Padding = vg.Points(18)
+	p.Legend.Top, p.Legend.YOffs, p.Legend.Padding = true, vg.Points(30), vg.Points(3)
 	for _, l := range []struct {
 		name  string
 		color color.RGBA
