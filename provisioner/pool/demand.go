@@ -45,8 +45,22 @@ var home = allowance{
 // guests is for those of other pools: they are asked beside the others, and what they
 // do costs only their own jobs.
 var guests = allowance{
-	all: 30 * time.Second, each: 15 * time.Second, atOnce: 4, groups: 10_000,
-	one: demand.Bounds{Groups: 2000, Bytes: 8 << 20}, asks: 1, rest: time.Minute,
+	all: 30 * time.Second, each: 15 * time.Second, atOnce: 4, groups: 20_000,
+	one: demand.Bounds{Groups: 2000, Bytes: 4 << 20}, asks: 1, rest: time.Minute,
+}
+
+// mostBytes is what all schedds of other pools may say together, unless there are
+// hundreds.
+const mostBytes = 32 << 20
+
+// among divides what schedds of other pools may say: none of them takes the part of
+// another one.
+func (a allowance) among(schedds int) allowance {
+	n := max(schedds, 1)
+	a.one.Groups = max(min(a.one.Groups, a.groups/n), 50)
+	a.one.Bytes = max(min(a.one.Bytes, mostBytes/n), maxText)
+	a.groups = n * a.one.Groups
+	return a
 }
 
 // Demand returns the groups of idle jobs of all schedds, which differ also in other
@@ -68,7 +82,7 @@ func (p *Pool) Demand(ctx context.Context, others []string) ([]demand.Group, err
 		limit.all = p.Within
 	}
 	wg.Go(func() { answers, ownErr = p.ask(ctx, query, own, limit) })
-	wg.Go(func() { more, awayErr = p.ask(ctx, query, away, guests) })
+	wg.Go(func() { more, awayErr = p.ask(ctx, query, away, guests.among(len(away))) })
 	wg.Wait()
 	if ownErr != nil {
 		wrong = multierror.Append(wrong, ownErr)

@@ -154,6 +154,34 @@ esac
 	}
 }
 
+// Many that answer much do not fill the memory, and none of them takes the part of
+// another one.
+func TestGuestsThatAnswerMuch(t *testing.T) {
+	defer func(old allowance) { guests = old }(guests)
+	guests.groups = 300
+	tools(t, map[string]string{"condor_status": `for i in 1 2 3 4 5 6; do printf 'Name = "g%s"\nScheddName = "g%s"\nMyAddress = "<%s>"\nSubmitterTag = "cm"\nIdleJobs = 1\n\n' $i $i $i
+printf 'Name = "u@x"\nScheddName = "g%s"\nMyAddress = "<%s>"\nSubmitterTag = "cm"\nIdleJobs = 1000\n\n' $i $i; done`,
+		"condor_q": `case "$*" in *"-addr <6> "*"-limit 50 "*) n=3 ;; *) n=1000 ;; esac; awk -v n=$n 'BEGIN { for (i = 0; i < n; i++) printf "JobCount = 1\nUser = \"u@x\"\nX = %d\n\n", i }'`})
+	groups, err := (&Pool{Flocking: 9}).Demand(t.Context(), nil)
+	if err == nil || errors.Is(err, demand.ErrPartial) || strings.Count(err.Error(), "there are more groups than are read (50)") != 5 {
+		t.Errorf("the error is %v", err)
+	}
+	idle := map[string]int{}
+	for _, g := range groups {
+		for _, s := range g.Schedds {
+			idle[s.Schedd.Name] += s.Idle
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"g1": 50, "g2": 50, "g3": 50, "g4": 50, "g5": 50, "g6": 3}, idle); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	for n, want := range map[int]demand.Bounds{0: {Groups: 300, Bytes: 4 << 20}, 16: {Groups: 50, Bytes: 2 << 20}, 1000: {Groups: 50, Bytes: maxText}} {
+		if got := guests.among(n).one; got != want {
+			t.Errorf("of %d each may say %+v, want %+v", n, got, want)
+		}
+	}
+}
+
 // Of more schedds of other pools than may be asked, those that are asked stay the
 // same.
 func TestManyGuests(t *testing.T) {
