@@ -49,7 +49,7 @@ func (s *stream) Stop()                     { s.stop() }
 // watch begins a watch.
 func (c *connection) watch(ctx context.Context, r request) (Watcher, error) {
 	ctx, stop := context.WithCancel(ctx)
-	answer, err := c.send(ctx, r) //nolint:bodyclose // the goroutine below closes it
+	answer, err := c.send(ctx, r)
 	if err != nil {
 		stop()
 		return nil, err
