@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
 )
@@ -30,7 +31,7 @@ func Announce(ctx context.Context, opt options.Options, e podapi.Event) error {
 	}
 	err = client.CreateEvent(ctx, pod, e, time.Now())
 	switch {
-	case corev1.IsForbidden(err):
+	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", ErrNotGranted, err)
 	case err != nil:
 		return fmt.Errorf("make the event %s of pod %s/%s: %w", e.Reason, opt.PodNamespace, opt.PodName, err)

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"podstarter/k8sexec/corev1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
@@ -114,7 +114,7 @@ func (a *auditWorld) anyPod(answer error) {
 }
 
 func denial(policy string) error {
-	return &corev1.StatusError{Status: corev1.Status{Code: http.StatusForbidden, Reason: corev1.StatusReasonForbidden,
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 		Message: "pods \"p\" is forbidden: ValidatingAdmissionPolicy '" + policy + "' with binding 'b' denied request: no"}}
 }
 
@@ -234,7 +234,7 @@ func TestAudit(t *testing.T) {
 			a.volume(2, corev1.Volume{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}, "/data")
 		}, want: result{"warn container payload-2: spec.containers[name=payload-2].volumeMounts[name=data].readOnly: true"}},
 		{name: "probe", change: func(a *auditWorld) {
-			a.pod.Spec.Containers[1].LivenessProbe = &corev1.Probe{Exec: &corev1.ExecAction{}}
+			a.pod.Spec.Containers[1].LivenessProbe = &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}}
 		}, want: result{"bad container payload: spec.containers[name=payload].livenessProbe: (remove it)"}},
 		{name: "graphics", change: func(a *auditWorld) { a.pod.Spec.Containers[1].Env = a.pod.Spec.Containers[1].Env[:1] },
 			want: result{"warn container payload: spec.containers[name=payload].env[name=NVIDIA_VISIBLE_DEVICES].value: void"}},
@@ -354,7 +354,7 @@ func TestAudit(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(a.pod, a.api.Snapshot(), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(a.pod, a.api.Snapshot()); diff != "" {
 				t.Errorf("the audit changed the pod:\n%s", diff)
 			}
 		}

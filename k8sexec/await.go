@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podwatch"
@@ -120,7 +121,7 @@ func (l *lease) await(ctx context.Context, req payload.BindRequest, p plan, nonc
 // overtaken says whether another patch came after the binding's own. A starter that was
 // killed may have sent one that the API server carries out only after the next
 // starter's patch. The container then announces a nonce that nobody waits for.
-func overtaken(pod *corev1.Pod, uid corev1.UID, container, nonce string) bool {
+func overtaken(pod *corev1.Pod, uid types.UID, container, nonce string) bool {
 	return pod.UID == uid && podapi.SpecOf(pod, container) != nil && pod.Annotations[podapi.NonceAnnotation+container] != nonce
 }
 

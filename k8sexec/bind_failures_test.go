@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
@@ -177,7 +177,7 @@ func TestPodEnds(t *testing.T) {
 		change func(*corev1.Pod)
 		reason string
 	}{
-		{"deleted", func(p *corev1.Pod) { p.DeletionTimestamp = new(time.Now()) }, verdict.ReasonPodDeleted},
+		{"deleted", func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, verdict.ReasonPodDeleted},
 		{"evicted", func(p *corev1.Pod) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "The node was low on resource: ephemeral-storage."
 		}, "Evicted"},
@@ -201,7 +201,7 @@ func TestPodEnds(t *testing.T) {
 		w.api.OnPatch = func(pod *corev1.Pod, _ map[string]bool) {
 			w.api.Mu.Lock()
 			defer w.api.Mu.Unlock()
-			w.api.Put(pod, podapi.Deleted)
+			w.api.Put(pod, watch.Deleted)
 		}
 		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 		if v := verdictOf(t, err); v.Blame != payload.Pilot || v.Reason != verdict.ReasonPodDeleted {
@@ -212,14 +212,14 @@ func TestPodEnds(t *testing.T) {
 
 func TestAPIServerTrouble(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
-	conflict := podapitest.Refused(apierrors.NewConflict(pods, "pilot-0", errors.New("modified")))
+	conflict := apierrors.NewConflict(pods, "pilot-0", errors.New("modified"))
 	t.Run("passing", func(t *testing.T) {
 		w := newWorld(t, nil)
 		w.api.Fail = func(verb string, n int) error {
 			if n > 2 {
 				return nil
 			}
-			return map[string]error{"get": podapitest.Refused(apierrors.NewServiceUnavailable("starting")), "patch": conflict, "watch": podapitest.Refused(apierrors.NewTooManyRequests("busy", 0))}[verb]
+			return map[string]error{"get": apierrors.NewServiceUnavailable("starting"), "patch": conflict, "watch": apierrors.NewTooManyRequests("busy", 0)}[verb]
 		}
 		l, c := w.bind("registry.example.com/u/a:1")
 		w.report("payload", 1, "registry.example.com/u/a@"+testDigest)
@@ -230,7 +230,7 @@ func TestAPIServerTrouble(t *testing.T) {
 		w := newWorld(t, nil)
 		w.api.Fail = func(verb string, n int) error {
 			if verb == "watch" && n == 1 {
-				return podapitest.Refused(apierrors.NewResourceExpired("too old resource version"))
+				return apierrors.NewResourceExpired("too old resource version")
 			}
 			return nil
 		}
@@ -241,7 +241,7 @@ func TestAPIServerTrouble(t *testing.T) {
 	})
 	t.Run("away for longer than a binding may take", func(t *testing.T) {
 		w := newWorld(t, func(o *options.Options) { o.BindTimeout = 50 * time.Millisecond })
-		w.api.Fail = func(string, int) error { return podapitest.Refused(apierrors.NewServiceUnavailable("starting")) }
+		w.api.Fail = func(string, int) error { return apierrors.NewServiceUnavailable("starting") }
 		_, err := w.lease().Bind(context.Background(), payload.BindRequest{Activation: "a", Image: "a"})
 		if v := verdictOf(t, err); v.Blame != payload.Site || !strings.Contains(v.Message, "API server") {
 			t.Errorf("verdict %s", v)
@@ -253,15 +253,15 @@ func TestAPIServerTrouble(t *testing.T) {
 		blame              payload.Blame
 	}{
 		{"away", verdict.ReasonUnreachable, "cannot be used at the moment", context.DeadlineExceeded, payload.Site},
-		{"overloaded", "TooManyRequests", "cannot be used at the moment", podapitest.Refused(apierrors.NewTooManyRequests("busy", 0)), payload.Site},
-		{"forbidden", "Forbidden", "lacks permission", podapitest.Refused(apierrors.NewForbidden(pods, "pilot-0", errors.New("no"))), payload.Pilot},
-		{"unauthorized", "Unauthorized", "token", podapitest.Refused(apierrors.NewUnauthorized("Unauthorized")), payload.Pilot},
-		{"no pod", "NotFound", options.KnobPodName, podapitest.Refused(apierrors.NewNotFound(pods, "pilot-0")), payload.Pilot},
-		{"webhook", "Forbidden", "admission control", &corev1.StatusError{Status: corev1.Status{Code: http.StatusForbidden, Reason: corev1.StatusReasonForbidden,
+		{"overloaded", "TooManyRequests", "cannot be used at the moment", apierrors.NewTooManyRequests("busy", 0), payload.Site},
+		{"forbidden", "Forbidden", "lacks permission", apierrors.NewForbidden(pods, "pilot-0", errors.New("no")), payload.Pilot},
+		{"unauthorized", "Unauthorized", "token", apierrors.NewUnauthorized("Unauthorized"), payload.Pilot},
+		{"no pod", "NotFound", options.KnobPodName, apierrors.NewNotFound(pods, "pilot-0"), payload.Pilot},
+		{"webhook", "Forbidden", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 			Message: `admission webhook "images.example.com" denied the request: not from there`}}, payload.Site},
-		{"policy", "Invalid", "admission control", &corev1.StatusError{Status: corev1.Status{Code: http.StatusUnprocessableEntity, Reason: corev1.StatusReasonInvalid,
+		{"policy", "Invalid", "admission control", &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
 			Message: `pods "pilot-0" is forbidden: ValidatingAdmissionPolicy 'images' with binding 'images' denied request: no`}}, payload.Site},
-		{"webhook away", "InternalError", "did not answer", podapitest.Refused(apierrors.NewInternalError(errors.New(`failed calling webhook "images.example.com"`))), payload.Site},
+		{"webhook away", "InternalError", "did not answer", apierrors.NewInternalError(errors.New(`failed calling webhook "images.example.com"`)), payload.Site},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

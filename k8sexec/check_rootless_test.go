@@ -8,9 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-multierror"
-
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/options"
@@ -48,7 +46,7 @@ func TestCheckRootless(t *testing.T) {
 		{"sees the node's processes", func(_ *world, pod *corev1.Pod) { pod.Spec.HostPID = true },
 			[]string{"POD_STARTER_BACKEND: the pod's containers share a PID namespace"}},
 		{"two payload containers", func(w *world, pod *corev1.Pod) {
-			second := podapitest.Copy(&pod.Spec.Containers[1])
+			second := pod.Spec.Containers[1].DeepCopy()
 			second.Name, second.Args[1] = "payload-2", w.control+"/payload-2"
 			second.Env[0].ValueFrom.FieldRef.FieldPath = "metadata.annotations['podstarter/nonce-payload-2']"
 			pod.Spec.Containers = append(pod.Spec.Containers, *second)

@@ -8,13 +8,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/hashicorp/go-multierror"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
 
 	"podstarter/k8sexec/options"
 )
@@ -72,20 +69,18 @@ func TestCheck(t *testing.T) {
 			}
 		}, result{Mistakes: []string{"POD_STARTER_POD_NAME: cannot patch pod jobs/pilot-0: "}}},
 		{"may not get", func(w *world, _ *corev1.Pod) {
-			w.failVerb("get", podapitest.Refused(apierrors.NewForbidden(pods, "pilot-0", errors.New("no"))))
+			w.failVerb("get", apierrors.NewForbidden(pods, "pilot-0", errors.New("no")))
 		},
 			result{Mistakes: []string{"POD_STARTER_POD_NAME: the service account may not get pod jobs/pilot-0"}}},
 		{"may not patch", func(w *world, _ *corev1.Pod) {
-			w.failVerb("patch", podapitest.Refused(apierrors.NewForbidden(pods, "pilot-0", errors.New("no"))))
+			w.failVerb("patch", apierrors.NewForbidden(pods, "pilot-0", errors.New("no")))
 		}, result{Mistakes: []string{"POD_STARTER_POD_NAME: the service account may not patch pod jobs/pilot-0"}}},
 		{"may not watch", func(w *world, _ *corev1.Pod) {
-			w.failVerb("watch", podapitest.Refused(apierrors.NewForbidden(pods, "", errors.New("no"))))
+			w.failVerb("watch", apierrors.NewForbidden(pods, "", errors.New("no")))
 		}, result{Mistakes: []string{"POD_STARTER_POD_NAME: the service account may not watch pod jobs/pilot-0"}}},
-		{"no such pod", func(w *world, _ *corev1.Pod) {
-			w.failVerb("get", podapitest.Refused(apierrors.NewNotFound(pods, "pilot-0")))
-		},
+		{"no such pod", func(w *world, _ *corev1.Pod) { w.failVerb("get", apierrors.NewNotFound(pods, "pilot-0")) },
 			result{Mistakes: []string{"POD_STARTER_POD_NAME: there is no pod jobs/pilot-0"}}},
-		{"token not accepted", func(w *world, _ *corev1.Pod) { w.failVerb("get", podapitest.Refused(apierrors.NewUnauthorized("no"))) },
+		{"token not accepted", func(w *world, _ *corev1.Pod) { w.failVerb("get", apierrors.NewUnauthorized("no")) },
 			result{Mistakes: []string{"POD_STARTER_KUBERNETES_DIR: the API server does not accept the token"}}},
 		{"API server away", func(w *world, _ *corev1.Pod) { w.failVerb("get", context.DeadlineExceeded) },
 			result{Mistakes: []string{"POD_STARTER_BACKEND: is pod, but the API server at https://127.0.0.1:1 does not answer"}}},
@@ -185,7 +180,7 @@ func TestCheck(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(pod, w.api.Snapshot(), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(pod, w.api.Snapshot()); diff != "" {
 				t.Errorf("the check changed the pod:\n%s", diff)
 			}
 		})

@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
-
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/podapi"
@@ -262,7 +261,7 @@ func (c *container) exitIn(status corev1.ContainerStatus) *corev1.ContainerState
 		case ended == nil:
 		case c.id != "" && podapi.BareID(ended.ContainerID) == c.id:
 			return ended
-		case c.id == "" && !ended.FinishedAt.Before(c.bound.Truncate(time.Second)):
+		case c.id == "" && !ended.FinishedAt.Time.Before(c.bound.Truncate(time.Second)):
 			// Status times are whole seconds of this node's clock.
 			return ended
 		}

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"podstarter/k8sexec/corev1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/verdict"
@@ -17,7 +17,7 @@ import (
 
 func TestLost(t *testing.T) {
 	ended := func(n int, reason string, code int32) *corev1.ContainerStateTerminated {
-		return &corev1.ContainerStateTerminated{ContainerID: "containerd://" + testID(n), Reason: reason, ExitCode: code, FinishedAt: time.Now()}
+		return &corev1.ContainerStateTerminated{ContainerID: "containerd://" + testID(n), Reason: reason, ExitCode: code, FinishedAt: metav1.Now()}
 	}
 	tests := []struct {
 		name    string
@@ -41,7 +41,7 @@ func TestLost(t *testing.T) {
 			p.Status.Phase, p.Status.Reason, p.Status.Message = corev1.PodFailed, "Evicted", "low on memory"
 		}, payload.Pilot, 0, "low on memory", 0},
 		{"preempted", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
-			p.DeletionTimestamp = new(time.Now())
+			p.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "PreemptionByScheduler", Message: "preempting"}}
 		}, payload.Pilot, 0, "PreemptionByScheduler", 0},
 		{"another container ended", func(_ *corev1.Pod, s *corev1.ContainerStatus) {

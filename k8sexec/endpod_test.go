@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
 
 	"podstarter/payload"
 )
@@ -25,7 +24,7 @@ func TestEndPod(t *testing.T) {
 		"no deadline":      {func(*corev1.Pod) {}, 1},
 		"a later deadline": {func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = deadline(3600) }, 1},
 		"ends already":     {func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = deadline(1) }, 0},
-		"is being deleted": {func(p *corev1.Pod) { p.DeletionTimestamp = new(time.Now()) }, 0},
+		"is being deleted": {func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, 0},
 		"has ended":        {func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, 0},
 	}
 	for name, tt := range tests {
@@ -60,7 +59,7 @@ func TestEndPodThatEnds(t *testing.T) {
 
 func TestEndPodForbidden(t *testing.T) {
 	w := newWorld(t, nil)
-	w.failVerb("patch", podapitest.Refused(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "pilot-0", errors.New("no"))))
+	w.failVerb("patch", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "pilot-0", errors.New("no")))
 	err := w.backend.EndPod(context.Background())
 	var v *payload.Verdict
 	if !errors.As(err, &v) || v.Blame != payload.Pilot {

@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"podstarter/k8sexec/corev1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
@@ -32,7 +33,7 @@ func withPuller(t *testing.T, kubelet func(puller *podapitest.Server, image stri
 	t.Helper()
 	w := newWorld(t, func(o *options.Options) { o.Pullers = []options.Puller{options.ParsePuller(testPuller)} })
 	w.api.Pod.Spec.NodeName = "node-1"
-	pod := &corev1.Pod{ObjectMeta: corev1.ObjectMeta{Name: testPuller, UID: corev1.UID("uid-p"), Generation: 1}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: testPuller, UID: types.UID("uid-p"), Generation: 1}}
 	pod.Spec.NodeName = "node-1"
 	pod.Spec.Containers = []corev1.Container{{Name: options.PullerContainer, Image: testDefault}}
 	pod.Status = corev1.PodStatus{ObservedGeneration: 1, ContainerStatuses: []corev1.ContainerStatus{{
@@ -123,7 +124,7 @@ func TestFailedPullTouchesNoPayload(t *testing.T) {
 func TestWithoutUsablePuller(t *testing.T) {
 	w, puller := withPuller(t, pulled())
 	puller.Fail = func(string, int) error {
-		return &corev1.StatusError{Status: corev1.Status{Code: http.StatusNotFound, Reason: corev1.StatusReasonNotFound, Message: `pods "pilot-0-puller" not found`}}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: `pods "pilot-0-puller" not found`}}
 	}
 	var told []string
 	l := w.lease()
@@ -167,7 +168,7 @@ func TestAuditOfPullers(t *testing.T) {
 		{name: "nothing wrong", change: func(*podapitest.Server) {}},
 		{name: "gone", change: func(s *podapitest.Server) {
 			s.Fail = func(string, int) error {
-				return podapitest.Refused(apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, testPuller))
+				return apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, testPuller)
 			}
 		}, want: []string{"bad: POD_STARTER_PULLERS, or kubectl apply -k deploy/puller"}},
 		{name: "may not be patched", change: func(s *podapitest.Server) {

@@ -9,9 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"podstarter/k8sexec/corev1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
@@ -131,7 +132,7 @@ func TestFitAfterDeath(t *testing.T) {
 // TestNotResized: a job whose slot has more memory than its container gets goes back to the
 // queue; for one that needs less, the container stays as it is.
 func TestNotResized(t *testing.T) {
-	refused := &corev1.StatusError{Status: corev1.Status{Code: http.StatusForbidden, Reason: corev1.StatusReasonForbidden, Message: "maximum memory usage per Container is 2Gi"}}
+	refused := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: "maximum memory usage per Container is 2Gi"}}
 	small := payload.Size{MilliCPU: 1000, Memory: 512 * mib}
 	for _, tt := range []struct {
 		name    string
@@ -154,7 +155,7 @@ func TestNotResized(t *testing.T) {
 			}
 			if tt.pending != "" {
 				w.api.Pod.Status.Conditions = append(w.api.Pod.Status.Conditions,
-					corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: "Deferred", Message: tt.pending})
+					corev1.PodCondition{Type: corev1.PodResizePending, Status: corev1.ConditionTrue, Reason: corev1.PodReasonDeferred, Message: tt.pending})
 			}
 			w.backend.memoryOf = func(*payload.Client) (int64, bool) { return tt.has, tt.has > 0 }
 			_, err := w.bindSized(tt.size)

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/podapi"
 	"podstarter/payload"

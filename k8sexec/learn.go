@@ -1,7 +1,7 @@
 package k8sexec
 
 import (
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/opencontainers/go-digest"
 

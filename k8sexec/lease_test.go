@@ -8,8 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
@@ -62,7 +61,7 @@ func TestStarterDiesDuringPatch(t *testing.T) {
 	}
 	l.note(known.unbound())
 	w.api.Mu.Lock()
-	pod := podapitest.Copy(w.api.Pod)
+	pod := w.api.Pod.DeepCopy()
 	podapi.SpecOf(pod, "payload").Image = "registry.example.com/u/b:1"
 	w.api.Put(pod, "MODIFIED")
 	w.api.Mu.Unlock()
@@ -92,11 +91,11 @@ func TestLatePatchOfDeadStarter(t *testing.T) {
 					w.api.Mu.Lock()
 					patches++
 					if patches <= times {
-						pod = podapitest.Copy(w.api.Pod)
+						pod = w.api.Pod.DeepCopy()
 						podapi.SpecOf(pod, "payload").Image = late
 						pod.Annotations[podapi.NonceAnnotation+"payload"] = "late"
 						w.api.Put(pod, "MODIFIED")
-						pod = podapitest.Copy(pod)
+						pod = pod.DeepCopy()
 					}
 					w.api.Mu.Unlock()
 					w.boot(pod, "payload")

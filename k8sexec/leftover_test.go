@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/k8sexec/podapi/podapitest"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -102,7 +100,7 @@ func TestResetLeftoversFails(t *testing.T) {
 	w := newWorld(t, nil)
 	l, c := w.bind("registry.example.com/a/tool:2")
 	die(t, l, c)
-	w.failVerb("patch", podapitest.Refused(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "pilot-0", errors.New("no"))))
+	w.failVerb("patch", apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "pilot-0", errors.New("no")))
 	if err := w.backend.ResetLeftovers(context.Background()); err == nil {
 		t.Error("a container was reset without permission")
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/pilotstop"
 	"podstarter/k8sexec/verdict"
@@ -128,7 +128,7 @@ func (c *container) notice(pod *corev1.Pod, told time.Time) payload.Notice {
 	if pod != nil {
 		if pod.DeletionTimestamp != nil {
 			// The time at which the kubelet will kill what is left, in whole seconds.
-			n.Left = time.Until(*pod.DeletionTimestamp)
+			n.Left = time.Until(pod.DeletionTimestamp.Time)
 		}
 		if f := verdict.OfPod(pod, ""); f != nil {
 			n.Reason = fmt.Sprintf("The pod that the job runs in is being taken down (%s: %s).", f.Reason, f.Message)

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/podapi/podapitest"
 	"podstarter/payload"
@@ -26,20 +27,20 @@ func TestEnding(t *testing.T) {
 	}{
 		{"pod deleted", func(f *podapitest.Server) {
 			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
-				p.DeletionTimestamp = new(time.Now().Add(time.Hour))
+				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Hour)}
 				p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}
 			})
 		}, "EvictionByEvictionAPI", time.Hour / 2, time.Hour, true},
 		{"time is over already", func(f *podapitest.Server) {
 			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
-				p.DeletionTimestamp = new(time.Now().Add(-time.Minute))
+				p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(-time.Minute)}
 			})
 		}, "being deleted", 0, 0, true},
 		{"active deadline", func(f *podapitest.Server) {
 			f.Status("payload", func(p *corev1.Pod, _ *corev1.ContainerStatus) {
 				limit := int64(60)
 				p.Spec.ActiveDeadlineSeconds = &limit
-				p.Status.StartTime = new(time.Now().Add(-time.Minute))
+				p.Status.StartTime = &metav1.Time{Time: time.Now().Add(-time.Minute)}
 			})
 		}, "activeDeadlineSeconds are over", time.Second, grace * time.Second, true},
 		{"nobody says why", func(*podapitest.Server) {}, "taken down", time.Second, grace * time.Second, false},

@@ -6,7 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/pilotstop"
@@ -82,7 +83,7 @@ func TestContainerWithARestartPolicy(t *testing.T) {
 // TestSuspicion: a sidecar is not told when its pod ends. Its starter asks when the job is told to end, which
 // may have another reason.
 func TestSuspicion(t *testing.T) {
-	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = new(time.Now().Add(time.Hour)) }
+	deleted := func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Hour)} }
 	for _, tt := range []struct {
 		name     string
 		sidecars bool
@@ -95,7 +96,7 @@ func TestSuspicion(t *testing.T) {
 			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "TerminationByKubelet"}}
 		}, "taken down"},
 		{"deadline", true, func(p *corev1.Pod) {
-			p.Spec.ActiveDeadlineSeconds, p.Status.StartTime = ptr(int64(1)), new(time.Now().Add(-time.Minute))
+			p.Spec.ActiveDeadlineSeconds, p.Status.StartTime = ptr(int64(1)), &metav1.Time{Time: time.Now().Add(-time.Minute)}
 		}, "activeDeadlineSeconds"},
 		{"container of the pod, which is told", false, deleted, ""},
 	} {
@@ -137,7 +138,7 @@ func TestSuspicion(t *testing.T) {
 // that of an earlier moment one that began since.
 func TestPilotTold(t *testing.T) {
 	deleted := func(p *corev1.Pod, _ *corev1.ContainerStatus) {
-		p.DeletionTimestamp = new(time.Now().Add(time.Hour))
+		p.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(time.Hour)}
 	}
 	for _, tt := range []struct {
 		name   string

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/forecast"
 	"podstarter/k8sexec/imageref"

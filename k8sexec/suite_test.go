@@ -13,7 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/imageref"
@@ -230,7 +231,7 @@ func (k *node) end(t *testing.T, bound payload.Container, reason string) {
 	k.kill(c)
 	k.mu.Unlock()
 	k.w.api.Status(name, func(_ *corev1.Pod, s *corev1.ContainerStatus) {
-		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://" + c.id, Reason: reason, ExitCode: 137, FinishedAt: time.Now()}
+		s.LastTerminationState.Terminated = &corev1.ContainerStateTerminated{ContainerID: "containerd://" + c.id, Reason: reason, ExitCode: 137, FinishedAt: metav1.Now()}
 	})
 	k.sync(name)
 }
@@ -239,7 +240,7 @@ func (k *node) end(t *testing.T, bound payload.Container, reason string) {
 func (k *node) terminate(t *testing.T, bound payload.Container) {
 	name, c := k.of(t, bound)
 	k.w.api.Status(name, func(p *corev1.Pod, _ *corev1.ContainerStatus) {
-		now := time.Now()
+		now := metav1.Now()
 		p.DeletionTimestamp = &now
 	})
 	if err := c.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -251,7 +252,7 @@ func (k *node) terminate(t *testing.T, bound payload.Container) {
 func (k *node) terminatePilot(t *testing.T, bound payload.Container) {
 	name, _ := k.of(t, bound)
 	k.w.api.Status(name, func(p *corev1.Pod, _ *corev1.ContainerStatus) {
-		now := time.Now()
+		now := metav1.Now()
 		p.DeletionTimestamp = &now
 	})
 	bound.Suspect()

@@ -11,7 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/audit"
 	"podstarter/k8sexec/options"
@@ -45,7 +46,7 @@ const (
 )
 
 func testPod() *corev1.Pod {
-	pod := &corev1.Pod{ObjectMeta: corev1.ObjectMeta{Name: "pilot-0", Namespace: "jobs", UID: "uid-1", Generation: 3}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pilot-0", Namespace: "jobs", UID: "uid-1", Generation: 3}}
 	pod.Spec.Containers = []corev1.Container{{Name: "pilot", Image: "pilot"}}
 	for _, name := range []string{"payload", "payload-2"} {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name, Image: testDefault})

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"

@@ -3,9 +3,8 @@ package audit
 import (
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"podstarter/k8sexec/corev1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"

@@ -4,10 +4,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
 
 	"podstarter/k8sexec/options"
 )
@@ -32,7 +30,7 @@ func sized(t *testing.T, containers int, limits corev1.ResourceList) (*corev1.Po
 	first := &pod.Spec.Containers[1]
 	first.Resources.Limits = limits
 	for _, name := range []string{"payload-2", "payload-3", "payload-4"}[:containers-1] {
-		c := podapitest.Copy(first)
+		c := first.DeepCopy()
 		c.Name = name
 		pod.Spec.Containers = append(pod.Spec.Containers, *c)
 		names = append(names, name)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
@@ -173,21 +173,12 @@ func (b *Inspector) mountsByPath(pod *corev1.Pod, c *corev1.Container) map[strin
 	for _, m := range c.VolumeMounts {
 		named := m.Name
 		if b.isOfOne(pod, named) {
-			m.Name = kindOf(volumeOf(pod, named).EmptyDir)
+			m.Name = volumeOf(pod, named).EmptyDir.String()
 		}
 		m.MountPath, m.SubPath, m.SubPathExpr = own(m.MountPath), own(m.SubPath), own(m.SubPathExpr)
 		mounts[m.MountPath] = likeMount{m, named}
 	}
 	return mounts
-}
-
-// kindOf says what kind of an empty directory it is, and of which size.
-func kindOf(v *corev1.EmptyDirVolumeSource) string {
-	kind := "emptyDir " + string(v.Medium)
-	if v.SizeLimit != nil {
-		kind += " " + v.SizeLimit.String()
-	}
-	return kind
 }
 
 // isOfOne says whether a volume is an empty directory that one payload container has.
@@ -249,11 +240,12 @@ func fences(c *corev1.Container) *corev1.SecurityContext {
 	if c.SecurityContext == nil {
 		return &corev1.SecurityContext{}
 	}
-	s := *c.SecurityContext
+	s := c.SecurityContext.DeepCopy()
 	if s.Capabilities != nil {
-		s.Capabilities = &corev1.Capabilities{Add: slices.Sorted(slices.Values(s.Capabilities.Add)), Drop: slices.Sorted(slices.Values(s.Capabilities.Drop))}
+		slices.Sort(s.Capabilities.Add)
+		slices.Sort(s.Capabilities.Drop)
 	}
-	return &s
+	return s
 }
 
 // imageAtFirst is the image that the pod was made with.

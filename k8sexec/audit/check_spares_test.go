@@ -6,9 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"podstarter/k8sexec/options"
 )
@@ -20,11 +19,11 @@ func readPod(t *testing.T, path ...string) *corev1.Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod, err := podapitest.Manifest(text)
-	if err != nil {
+	var pod corev1.Pod
+	if err := yaml.UnmarshalStrict(text, &pod); err != nil {
 		t.Fatal(err)
 	}
-	return pod
+	return &pod
 }
 
 // TestSpares: with spares, any slot takes any payload container.

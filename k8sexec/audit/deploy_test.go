@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"podstarter/k8sexec/options"
 	"podstarter/k8sexec/podapi"
@@ -21,11 +21,11 @@ func deployed(t *testing.T, path ...string) *corev1.Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pod, err := podapitest.Manifest(text)
-	if err != nil {
+	var pod corev1.Pod
+	if err := yaml.UnmarshalStrict(text, &pod); err != nil {
 		t.Fatal(err)
 	}
-	return pod
+	return &pod
 }
 
 // TestDeployedSpares: the spares of deploy/components/spares are like the payload

@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/options"

@@ -14,8 +14,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/internal/buildinfo"
 	"podstarter/k8sexec/options"

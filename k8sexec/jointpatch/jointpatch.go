@@ -18,8 +18,7 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/internal/atomicfile"
 	"podstarter/k8sexec/podapi"
@@ -163,14 +162,14 @@ func donePod(dir *os.Root) *corev1.Pod {
 		return nil
 	}
 	pod := new(corev1.Pod)
-	if json.Unmarshal(data, pod) != nil {
+	if pod.Unmarshal(data) != nil {
 		return nil
 	}
 	return pod
 }
 
 func notePod(dir *os.Root, pod *corev1.Pod) error {
-	data, err := json.Marshal(pod)
+	data, err := pod.Marshal()
 	if err != nil {
 		return fmt.Errorf("encode the pod: %w", err)
 	}

@@ -12,10 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"podstarter/k8sexec/corev1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podapi/podapitest"
@@ -31,7 +30,7 @@ func world(t *testing.T) (*os.Root, *podapitest.Server) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dir.Close() })
-	pod := &corev1.Pod{ObjectMeta: corev1.ObjectMeta{Name: "pilot", UID: "uid", Generation: 1}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pilot", UID: "uid", Generation: 1}}
 	for i := range slots {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: name(i), Image: "old"})
 	}
@@ -159,7 +158,7 @@ func TestOrder(t *testing.T) {
 // TestOneIsRefused: a binding that the API server refuses does not keep the others from theirs.
 func TestOneIsRefused(t *testing.T) {
 	dir, api := world(t)
-	refused := podapitest.Refused(apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "pilot", nil))
+	refused := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "pilot", nil)
 	api.Refuse = func(patch string) error {
 		if strings.Contains(patch, `"nonce3"`) {
 			return refused
@@ -188,7 +187,7 @@ func TestNoAnswer(t *testing.T) {
 	dir, api := world(t)
 	api.Fail = func(verb string, _ int) error {
 		if verb == "patch" {
-			return podapitest.Refused(apierrors.NewTimeoutError("busy", 1))
+			return apierrors.NewTimeoutError("busy", 1)
 		}
 		return nil
 	}

@@ -3,15 +3,14 @@ package jointwatch
 import (
 	"bytes"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"io"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // A frame is the length of what follows, four bytes with the first one highest, and a pod
-// in JSON. A frame of length 0 says that the leader lives.
+// in Protocol Buffers. A frame of length 0 says that the leader lives.
 
 // maxPod bounds a frame: etcd takes no object of more than 1.5 MiB.
 const maxPod = 4 << 20
@@ -20,14 +19,16 @@ var beat = []byte{0, 0, 0, 0}
 
 // encode makes the frame of a pod.
 func encode(pod *corev1.Pod) ([]byte, error) {
-	data, err := json.Marshal(pod)
-	if err != nil {
+	size := pod.Size()
+	if size > maxPod {
+		return nil, fmt.Errorf("pass the pod on: it has %d bytes, more than %d", size, maxPod)
+	}
+	frame := make([]byte, 4+size)
+	binary.BigEndian.PutUint32(frame, uint32(size)) //nolint:gosec // bounded above
+	if _, err := pod.MarshalToSizedBuffer(frame[4:]); err != nil {
 		return nil, fmt.Errorf("encode the pod: %w", err)
 	}
-	if len(data) > maxPod {
-		return nil, fmt.Errorf("pass the pod on: it has %d bytes, more than %d", len(data), maxPod)
-	}
-	return append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...), nil //nolint:gosec // bounded above
+	return frame, nil
 }
 
 // decode reads one frame; the pod is nil if it only says that the leader lives.
@@ -48,7 +49,7 @@ func decode(r io.Reader) (*corev1.Pod, error) {
 		return nil, fmt.Errorf("a frame ends after %d of %d bytes: %w", n, size, err)
 	}
 	pod := new(corev1.Pod)
-	if err := json.Unmarshal(data.Bytes(), pod); err != nil {
+	if err := pod.Unmarshal(data.Bytes()); err != nil {
 		return nil, fmt.Errorf("%w: %w", errFrame, err)
 	}
 	return pod, nil

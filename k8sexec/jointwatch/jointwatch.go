@@ -16,8 +16,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/privatedir"
 )

@@ -12,10 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"podstarter/k8sexec/corev1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podapi/podapitest"
@@ -42,7 +41,7 @@ func newWorld(t *testing.T, pace Pace) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { dir.Close() })
-	pod := &corev1.Pod{ObjectMeta: corev1.ObjectMeta{Name: "pilot", UID: "uid"}}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pilot", UID: "uid"}}
 	pod.Spec.Containers = []corev1.Container{{Name: "payload"}}
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "payload"}}
 	w := &world{t: t, api: podapitest.New(pod), dir: dir}
@@ -229,12 +228,12 @@ func (w *world) leads() {
 
 // TestBadLeader: what a leader does or says that is ill harms nobody.
 func TestBadLeader(t *testing.T) {
-	older := &corev1.Pod{ObjectMeta: corev1.ObjectMeta{ResourceVersion: "0"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "payload", Image: "older"}}}}
+	older := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "0"}, Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "payload", Image: "older"}}}}
 	frame, err := encode(older)
 	if err != nil {
 		t.Fatal(err)
 	}
-	unversioned := podapitest.Copy(older)
+	unversioned := older.DeepCopy()
 	unversioned.ResourceVersion = "v7"
 	odd, err := encode(unversioned)
 	if err != nil {
@@ -324,7 +323,7 @@ func TestForbidden(t *testing.T) {
 	w := newWorld(t, fast)
 	w.api.Fail = func(verb string, _ int) error {
 		if verb == "watch" {
-			return podapitest.Refused(apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "pilot", nil))
+			return apierrors.NewForbidden(corev1.Resource("pods"), "pilot", nil)
 		}
 		return nil
 	}
@@ -358,7 +357,7 @@ func TestStoppedListener(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	frame, err := encode(&corev1.Pod{ObjectMeta: corev1.ObjectMeta{Name: "pilot"}})
+	frame, err := encode(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pilot"}})
 	if err != nil {
 		f.Fatal(err)
 	}

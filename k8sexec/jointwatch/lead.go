@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/rescue"
 )

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // isSidecar says whether an init container goes on beside the pod's others (KEP-753).

@@ -4,37 +4,32 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 
-	"podstarter/k8sexec/corev1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // IsPassing says whether the same call may succeed in a moment. The errors are: no
 // connection, an API server that is starting, stopping or overloaded, a conflict with
 // another writer, a webhook that did not answer.
 func IsPassing(err error) bool {
-	var status *corev1.StatusError
+	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return isNetwork(err)
 	}
-	switch status.Reason {
-	case corev1.StatusReasonConflict, corev1.StatusReasonServerTimeout, corev1.StatusReasonTimeout, corev1.StatusReasonTooManyRequests,
-		corev1.StatusReasonServiceUnavailable, corev1.StatusReasonInternalError:
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
+		apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err), apierrors.IsInternalError(err),
+		apierrors.IsUnexpectedServerError(err):
 		return true
 	}
-	return status.Foreign || status.Code >= http.StatusInternalServerError ||
-		status.Code == http.StatusConflict || status.Code == http.StatusTooManyRequests
+	return status.Status().Code >= 500
 }
 
 // isNetwork says whether the call failed to reach the server, and not, say, to encode
 // the request or to read the token.
 func isNetwork(err error) bool {
-	var file *fs.PathError // errors of files, too, have the methods of net.Error
-	if errors.As(err, &file) {
-		return false
-	}
 	var network net.Error
 	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || isEOF(err)
 }
@@ -45,7 +40,9 @@ func isEOF(err error) bool { return errors.Is(err, io.EOF) || errors.Is(err, io.
 // IsExpired says whether the API server no longer has the version at which a watch
 // should begin (410 Gone).
 func IsExpired(err error) bool {
-	var status *corev1.StatusError
-	return errors.As(err, &status) &&
-		(status.Reason == corev1.StatusReasonExpired || status.Reason == corev1.StatusReasonGone || status.Code == http.StatusGone)
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == http.StatusGone
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Event is something that whoever looks at the pod should see.
@@ -24,11 +24,12 @@ const MaxEventMessage = 1024
 // EventSource is the component that events come from; deploy/policy goes by it.
 const EventSource = "podstarter"
 
-// CreateEvent makes an event of the pod. It needs the permission to create events.
+// CreateEvent makes an event of the pod, in JSON by hand: every starter would have to register
+// its type. It needs the permission to create events.
 func (c *Client) CreateEvent(ctx context.Context, pod *corev1.Pod, e Event, now time.Time) error {
-	kind := "Normal"
+	kind := corev1.EventTypeNormal
 	if e.Warning {
-		kind = "Warning"
+		kind = corev1.EventTypeWarning
 	}
 	at := now.UTC().Format(time.RFC3339)
 	body, err := json.Marshal(map[string]any{
@@ -40,5 +41,6 @@ func (c *Client) CreateEvent(ctx context.Context, pod *corev1.Pod, e Event, now 
 	if err != nil {
 		return fmt.Errorf("encode an event: %w", err)
 	}
-	return c.conn.call(ctx, request{method: http.MethodPost, path: []string{"api", "v1", "namespaces", c.namespace, "events"}, body: body, contents: plainJSON}, nil)
+	return c.rest.Post().MaxRetries(0).AbsPath("/api/v1/namespaces", c.namespace, "events").
+		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).Body(body).Do(ctx).Error()
 }

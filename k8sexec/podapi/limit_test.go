@@ -3,9 +3,8 @@ package podapi
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"podstarter/k8sexec/corev1"
 )
 
 // TestMemoryLimit: what the kubelet has set counts more than what was asked for, and the pod's

@@ -3,7 +3,8 @@ package podapi
 import (
 	"context"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // API is what the pilot asks of the API server, mostly about its own pod.
@@ -18,7 +19,7 @@ type API interface {
 	Resize(ctx context.Context, patch []byte, dryRun bool) (*corev1.Pod, error)
 	// Watch gives all changes since resourceVersion, until its channel is closed.
 	// It needs the permission "watch".
-	Watch(ctx context.Context, resourceVersion string) (Watcher, error)
+	Watch(ctx context.Context, resourceVersion string) (watch.Interface, error)
 	// Neighbour names another pod of the namespace, empty if there is none. It
 	// needs a permission "watch" that names no pod.
 	Neighbour(ctx context.Context) (string, error)

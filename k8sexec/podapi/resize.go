@@ -4,9 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"podstarter/k8sexec/corev1"
 )
 
 // Limits are those of a container that can be changed while its pod runs. 0 is no limit.

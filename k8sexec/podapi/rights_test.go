@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestMay(t *testing.T) {
@@ -21,7 +22,7 @@ func TestMay(t *testing.T) {
 		c := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			if r.Method != http.MethodPost || r.URL.Path != "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" ||
-				r.Header.Get("Content-Type") != plainJSON || r.Header.Get("Accept") != plainJSON {
+				r.Header.Get("Content-Type") != runtime.ContentTypeJSON || r.Header.Get("Accept") != runtime.ContentTypeJSON {
 				t.Errorf("request %s %s %v", r.Method, r.URL, r.Header)
 			}
 			var got, wanted any
@@ -30,7 +31,7 @@ func TestMay(t *testing.T) {
 			if diff := cmp.Diff(wanted, got); diff != "" {
 				t.Errorf("body (-want +got):\n%s", diff)
 			}
-			w.Header().Set("Content-Type", plainJSON)
+			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 			w.WriteHeader(http.StatusCreated)
 			_, _ = io.WriteString(w, answer)
 		})
@@ -53,7 +54,7 @@ func TestNeighbour(t *testing.T) {
 			if q := r.URL.Query(); r.URL.Path != "/api/v1/namespaces/jobs/pods" || q.Get("watch") != "true" || q.Get("timeoutSeconds") == "" {
 				t.Errorf("request %s", r.URL)
 			}
-			w.Header().Set("Content-Type", plainJSON)
+			w.Header().Set("Content-Type", runtime.ContentTypeJSON)
 			_, _ = io.WriteString(w, events)
 		})
 		if got, err := c.Neighbour(context.Background()); err != nil || got != want {

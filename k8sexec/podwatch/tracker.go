@@ -7,7 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/podapi"
@@ -29,7 +30,7 @@ import (
 // The last applies only if the spec did change.
 type Tracker struct {
 	container string
-	uid       corev1.UID
+	uid       types.UID
 	spec      string   // image string as patched
 	before    []string // image strings before, as far as known
 	changed   bool     // whether spec differs from before
@@ -254,7 +255,7 @@ func (t *Tracker) Running() (id string, seen time.Duration) {
 }
 
 // UID is that of the pod that was patched.
-func (t *Tracker) UID() corev1.UID { return t.uid }
+func (t *Tracker) UID() types.UID { return t.uid }
 
 // MayBeOverdue says whether the kubelet may know more than it has published. It
 // publishes why a container could not be started only at its next look at the pod:

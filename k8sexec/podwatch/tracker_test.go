@@ -11,9 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"podstarter/k8sexec/corev1"
-	"podstarter/k8sexec/podapi/podapitest"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/verdict"
 )
@@ -237,7 +235,7 @@ func TestTrackRunFailureOfBefore(t *testing.T) {
 	pods := recording(t, "good")
 	now := time.Now()
 	state := func(id string) *corev1.Pod {
-		pod := podapitest.Copy(pods[len(pods)-1])
+		pod := pods[len(pods)-1].DeepCopy()
 		pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "RunContainerError", Message: words + id}}
 		return pod
 	}
@@ -268,7 +266,7 @@ func TestTrackRunFailureOfBefore(t *testing.T) {
 // the status says of it, word for word as before, is about this image.
 func TestTrackFailsAgain(t *testing.T) {
 	const image = "registry.example.com/u/misspelt:1"
-	pod := podapitest.Copy(recording(t, "good")[0])
+	pod := recording(t, "good")[0].DeepCopy()
 	pod.Status.ObservedGeneration = pod.Generation
 	pod.Status.ContainerStatuses[0].State = corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull",
 		Message: `failed to pull and unpack image "` + image + `": not found`}}
@@ -281,10 +279,10 @@ func TestTrackFailsAgain(t *testing.T) {
 // TestTrackRanAndWaits: a container of an earlier patch that is seen running does not hide
 // the failure that follows.
 func TestTrackRanAndWaits(t *testing.T) {
-	pod := podapitest.Copy(recording(t, "good")[0])
+	pod := recording(t, "good")[0].DeepCopy()
 	pod.Status.ObservedGeneration = pod.Generation
 	tr := Track(Change{Container: "payload", Spec: "registry.example.com/u/new:1", Before: "registry.example.com/u/old:1", Failed: true}, pod)
-	late := podapitest.Copy(pod)
+	late := pod.DeepCopy()
 	late.Status.ContainerStatuses[0].ContainerID = "containerd://late"
 	late.Status.ContainerStatuses[0].State = corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
 	tr.Look(late)

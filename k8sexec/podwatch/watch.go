@@ -6,7 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/verdict"
@@ -75,7 +77,7 @@ func (p *Pod) Follow(ctx context.Context, pod *corev1.Pod, see func(*corev1.Pod)
 				}
 				version = pod.ResourceVersion
 			}
-		case corev1.IsForbidden(err):
+		case apierrors.IsForbidden(err):
 			p.Log.Warn("the service account may not watch the pod, so the starter does not see failures of the kubelet", "error", err)
 			return
 		case err != nil && ctx.Err() == nil:
@@ -104,18 +106,19 @@ func (p *Pod) watchOnce(ctx context.Context, api podapi.API, version string, see
 	defer w.Stop()
 	for {
 		select {
-		case event, open := <-w.Events():
+		case event, open := <-w.ResultChan():
 			if !open {
 				return version, false, nil
 			}
-			pod := event.Pod
+			pod, isPod := event.Object.(*corev1.Pod)
 			switch {
-			case event.Type == podapi.Failed:
-				return version, false, event.Err
-			case event.Type == podapi.Deleted && pod.DeletionTimestamp == nil:
+			case event.Type == watch.Error:
+				return version, false, apierrors.FromObject(event.Object)
+			case !isPod:
+				continue
+			case event.Type == watch.Deleted && pod.DeletionTimestamp == nil:
 				// Removed by force: the last state does not say so.
-				last := *pod
-				pod = &last
+				pod = pod.DeepCopy()
 				pod.Status.Phase, pod.Status.Reason, pod.Status.Message = corev1.PodFailed, verdict.ReasonPodDeleted, "the pod was deleted"
 			}
 			version = pod.ResourceVersion

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/k8sexec/podapi"
 	"podstarter/k8sexec/podwatch"

@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"podstarter/k8sexec/corev1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/options"
@@ -55,7 +56,7 @@ func newWorld(t *testing.T, pods ...string) *world {
 	}
 	for i, name := range pods {
 		w.Names = append(w.Names, options.ParsePuller(name))
-		pod := &corev1.Pod{ObjectMeta: corev1.ObjectMeta{Name: name, UID: corev1.UID(fmt.Sprint("uid-", i)), Generation: 1}}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(fmt.Sprint("uid-", i)), Generation: 1}}
 		pod.Spec.NodeName = "node-1"
 		pod.Spec.Containers = []corev1.Container{{Name: options.PullerContainer, Image: testBase}}
 		pod.Status = corev1.PodStatus{ObservedGeneration: 1, ContainerStatuses: []corev1.ContainerStatus{{Name: options.PullerContainer}}}
@@ -199,9 +200,9 @@ func TestFetchFailures(t *testing.T) {
 
 // TestUnusable: a puller's own troubles never become the job's.
 func TestUnusable(t *testing.T) {
-	gone := podapitest.Refused(apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "one"))
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "one")
 	denied := func(words string) error {
-		return &corev1.StatusError{Status: corev1.Status{Code: http.StatusForbidden, Reason: corev1.StatusReasonForbidden, Message: words}}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: words}}
 	}
 	for _, tt := range []struct {
 		name   string
@@ -214,7 +215,7 @@ func TestUnusable(t *testing.T) {
 		{name: "the pilots' policy", fail: denied(`ValidatingAdmissionPolicy 'podstarter-pilot' with binding 'podstarter-pilot' denied request: a pilot may patch its own pod alone`), says: "its own pod alone"},
 		{name: "another node", change: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, says: "on node node-2 and the pilot on node node-1"},
 		{name: "no node", change: func(p *corev1.Pod) { p.Spec.NodeName = "" }, says: "no node yet"},
-		{name: "ending", change: func(p *corev1.Pod) { p.DeletionTimestamp = new(time.Now()) }, says: "ending"},
+		{name: "ending", change: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, says: "ending"},
 		{name: "ended", change: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, says: "ending"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -247,7 +248,7 @@ func TestDenied(t *testing.T) {
 		if verb != "patch" {
 			return nil
 		}
-		return &corev1.StatusError{Status: corev1.Status{Code: http.StatusForbidden, Reason: corev1.StatusReasonForbidden,
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden,
 			Message: `ValidatingAdmissionPolicy 'podstarter-images' denied request: image ` + testImage + ` is not one of those`}}
 	}
 	_, err := w.Fetch(t.Context(), request(t, testImage))

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"net/http"
 
-	"podstarter/k8sexec/corev1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"podstarter/k8sexec/imageref"
 	"podstarter/k8sexec/options"
 )
@@ -92,9 +93,10 @@ func ruleRefusedPatch(f Failure) (Judgement, bool) {
 // OfAPI turns an error of an API call into a failure that the rules can read.
 func OfAPI(err error) *Failure {
 	f := &Failure{Origin: FromAPI, Reason: ReasonUnreachable, Message: err.Error(), Err: err}
-	var status *corev1.StatusError
+	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		f.Code, f.Message, f.Reason = status.Code, status.Message, string(status.Reason)
+		s := status.Status()
+		f.Code, f.Message, f.Reason = int(s.Code), s.Message, string(s.Reason)
 	}
 	return f
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/payload"
 )

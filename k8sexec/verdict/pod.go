@@ -3,7 +3,8 @@ package verdict
 import (
 	"fmt"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ruleEvicted: the kubelet or the cluster ends the pod for lack of a resource or of
@@ -34,7 +35,7 @@ func rulePodEnds(f Failure) (Judgement, bool) {
 }
 
 // OfPod gives a failure if the pod as a whole is at its end, else nil.
-func OfPod(pod *corev1.Pod, uid corev1.UID) *Failure {
+func OfPod(pod *corev1.Pod, uid types.UID) *Failure {
 	f := &Failure{Origin: FromPod, Reason: pod.Status.Reason, Message: pod.Status.Message}
 	switch {
 	case uid != "" && pod.UID != uid:

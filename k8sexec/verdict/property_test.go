@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/payload"
 )

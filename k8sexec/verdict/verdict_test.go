@@ -11,8 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
 
 	"podstarter/payload"
 )

@@ -15,7 +15,10 @@ import (
 	"sync"
 	"testing"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	"podstarter/k8sexec/podapi"
 	"podstarter/payload"
@@ -47,7 +50,7 @@ func newCluster(t testing.TB, containers int, dir string) *cluster {
 	c := &cluster{t: t, dir: filepath.Join(dir, "kubernetes"), control: filepath.Join(dir, "control")}
 	must(t, os.MkdirAll(c.dir, 0o755))     //nolint:forbidigo // a directory of the test
 	must(t, os.MkdirAll(c.control, 0o711)) //nolint:forbidigo // a directory of the test
-	c.pod = &corev1.Pod{ObjectMeta: corev1.ObjectMeta{Name: "pilot-0", Namespace: "jobs", UID: "uid-1", ResourceVersion: "1", Annotations: map[string]string{}}}
+	c.pod = &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pilot-0", Namespace: "jobs", UID: "uid-1", ResourceVersion: "1", Annotations: map[string]string{}}}
 	program := filepath.Join(programs, "condor_pod_wrapper")
 	for i := range containers {
 		c.pod.Spec.Containers = append(c.pod.Spec.Containers, corev1.Container{
@@ -107,12 +110,12 @@ func (c *cluster) serve(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	w.Header().Set("Content-Type", "application/json")
-	answer := struct {
-		Kind string `json:"kind"`
-		*corev1.Pod
-	}{"Pod", c.pod}
-	if err := json.NewEncoder(w).Encode(answer); err != nil {
+	codecs := serializer.NewCodecFactory(runtime.NewScheme())
+	info, _ := runtime.SerializerInfoForMediaType(codecs.SupportedMediaTypes(), runtime.ContentTypeProtobuf)
+	pod := c.pod.DeepCopy()
+	pod.APIVersion, pod.Kind = "v1", "Pod"
+	w.Header().Set("Content-Type", runtime.ContentTypeProtobuf)
+	if err := info.Serializer.Encode(pod, w); err != nil {
 		c.t.Error(err)
 	}
 }

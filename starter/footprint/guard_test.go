@@ -69,13 +69,10 @@ func TestWaiting(t *testing.T) {
 
 // heavy are packages that would make every starter larger.
 var heavy = map[string]string{
-	"k8s.io/api/core/v1":                   "it registers all types of the API: 3 MB; k8sexec/corev1 has what a starter reads",
-	"k8s.io/apimachinery/pkg/apis/meta/v1": "it registers types, and brings the scheme and its codecs",
-	"k8s.io/client-go/rest":                "it brings codecs, and plugins for credentials that no pod has; k8sexec/podapi makes the few calls",
-	"html/template":                        "templates find methods by name, so that the linker keeps all methods of all types",
-	"text/template":                        "templates find methods by name, so that the linker keeps all methods of all types",
-	"runtime/pprof":                        "the runtime then samples allocations, into tables of its own",
-	"testing":                              "it brings runtime/pprof",
+	"k8s.io/client-go/kubernetes":  "it registers all types of all API groups",
+	"k8s.io/client-go/tools/cache": "a starter makes a few calls and keeps no copy of the cluster",
+	"runtime/pprof":                "the runtime then samples allocations, into tables of its own",
+	"testing":                      "it brings runtime/pprof",
 }
 
 // TestLinked: none of them is part of the starter.

@@ -11,7 +11,10 @@ import (
 	"strconv"
 	"sync"
 
-	"podstarter/k8sexec/corev1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"podstarter/k8sexec/podapi"
 )
@@ -21,8 +24,8 @@ import (
 type Server struct {
 	Mu      sync.Mutex // guards Pod
 	Pod     *corev1.Pod
-	history []podapi.WatchEvent // of all versions since the beginning
-	changed chan struct{}       // closed and replaced at each change
+	history []watch.Event // of all versions since the beginning
+	changed chan struct{} // closed and replaced at each change
 
 	Fail         func(verb string, n int) error // error of the n-th call of a verb, from 1
 	Calls        map[string]int
@@ -39,7 +42,7 @@ var _ podapi.API = (*Server)(nil)
 
 // New makes the server of a copy of the pod.
 func New(pod *corev1.Pod) *Server {
-	pod = Copy(pod)
+	pod = pod.DeepCopy()
 	pod.ResourceVersion = "1"
 	return &Server{Pod: pod, changed: make(chan struct{}), Calls: make(map[string]int)}
 }
@@ -63,7 +66,7 @@ func (f *Server) Count(verb string) int {
 func (f *Server) Snapshot() *corev1.Pod {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	return Copy(f.Pod)
+	return f.Pod.DeepCopy()
 }
 
 // Get implements podapi.API.
@@ -73,17 +76,17 @@ func (f *Server) Get(context.Context) (*corev1.Pod, error) {
 	if err := f.called("get"); err != nil {
 		return nil, err
 	}
-	return Copy(f.Pod), nil
+	return f.Pod.DeepCopy(), nil
 }
 
 // errOrder is the answer to a patch with containers in another order than the pod's: a
 // strategic merge patch takes its own order over (apimachinery
 // pkg/util/strategicpatch/patch.go:normalizeElementOrder), which no update may change.
-var errOrder = &corev1.StatusError{Status: corev1.Status{Code: http.StatusUnprocessableEntity, Reason: corev1.StatusReasonInvalid,
+var errOrder = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
 	Message: "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`"}}
 
 // errNewContainer is the answer to a patch with a container that the list does not have.
-var errNewContainer = &corev1.StatusError{Status: corev1.Status{Code: http.StatusUnprocessableEntity, Reason: corev1.StatusReasonInvalid,
+var errNewContainer = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
 	Message: "spec.containers: Forbidden: pod updates may not add or remove containers"}}
 
 // Patch implements podapi.API for the fields that the product changes.
@@ -113,7 +116,7 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, err
 	}
-	pod := Copy(f.Pod)
+	pod := f.Pod.DeepCopy()
 	if pod.Annotations == nil {
 		pod.Annotations = make(map[string]string)
 	}
@@ -133,11 +136,11 @@ func (f *Server) Patch(_ context.Context, data []byte, dryRun bool) (*corev1.Pod
 	if dryRun {
 		return pod, nil
 	}
-	f.Put(pod, podapi.Modified)
+	f.Put(pod, watch.Modified)
 	if f.OnPatch != nil {
-		go f.OnPatch(Copy(pod), changed)
+		go f.OnPatch(pod.DeepCopy(), changed)
 	}
-	return Copy(pod), nil
+	return pod.DeepCopy(), nil
 }
 
 // Resize changes limits. The tests' kubelet is told by OnPatch, as of no image.
@@ -157,7 +160,7 @@ func (f *Server) Resize(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 	if err := json.Unmarshal(data, &p); err != nil {
 		return nil, err
 	}
-	pod := Copy(f.Pod)
+	pod := f.Pod.DeepCopy()
 	for _, c := range slices.Concat(p.Spec.Containers, p.Spec.InitContainers) {
 		spec := podapi.SpecOf(pod, c.Name)
 		if spec == nil {
@@ -168,8 +171,8 @@ func (f *Server) Resize(_ context.Context, data []byte, dryRun bool) (*corev1.Po
 	if dryRun {
 		return pod, nil
 	}
-	f.Put(pod, podapi.Modified)
-	return Copy(pod), nil
+	f.Put(pod, watch.Modified)
+	return pod.DeepCopy(), nil
 }
 
 // merge puts the images of a patch into one of the pod's lists of containers. It notes
@@ -218,11 +221,11 @@ func (f *Server) TryPatchOf(_ context.Context, pod string, _ []byte) error {
 }
 
 // Put makes pod the newest version. Mu is held.
-func (f *Server) Put(pod *corev1.Pod, what podapi.WatchType) {
+func (f *Server) Put(pod *corev1.Pod, what watch.EventType) {
 	version, _ := strconv.Atoi(f.Pod.ResourceVersion)
 	pod.ResourceVersion = strconv.Itoa(version + 1)
 	f.Pod = pod
-	f.history = append(f.history, podapi.WatchEvent{Type: what, Pod: Copy(pod)})
+	f.history = append(f.history, watch.Event{Type: what, Object: pod.DeepCopy()})
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
@@ -231,7 +234,7 @@ func (f *Server) Put(pod *corev1.Pod, what podapi.WatchType) {
 func (f *Server) Status(container string, change func(pod *corev1.Pod, s *corev1.ContainerStatus)) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
-	pod := Copy(f.Pod)
+	pod := f.Pod.DeepCopy()
 	pod.Status.ObservedGeneration = pod.Generation
 	for _, statuses := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {
@@ -240,11 +243,11 @@ func (f *Server) Status(container string, change func(pod *corev1.Pod, s *corev1
 			}
 		}
 	}
-	f.Put(pod, podapi.Modified)
+	f.Put(pod, watch.Modified)
 }
 
 // Watch implements podapi.API.
-func (f *Server) Watch(ctx context.Context, version string) (podapi.Watcher, error) {
+func (f *Server) Watch(ctx context.Context, version string) (watch.Interface, error) {
 	f.Mu.Lock()
 	defer f.Mu.Unlock()
 	if err := f.called("watch"); err != nil {
@@ -255,13 +258,13 @@ func (f *Server) Watch(ctx context.Context, version string) (podapi.Watcher, err
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	w := &fakeWatch{events: make(chan podapi.WatchEvent), stop: stop}
+	w := &fakeWatch{events: make(chan watch.Event), stop: stop}
 	go func() {
 		for {
 			f.Mu.Lock()
-			var next []podapi.WatchEvent
+			var next []watch.Event
 			for _, e := range f.history {
-				if v, _ := strconv.Atoi(e.Pod.ResourceVersion); v > from {
+				if v, _ := strconv.Atoi(e.Object.(*corev1.Pod).ResourceVersion); v > from {
 					next = append(next, e)
 					from = v
 				}
@@ -287,9 +290,9 @@ func (f *Server) Watch(ctx context.Context, version string) (podapi.Watcher, err
 
 // fakeWatch is a watch that may be stopped at any time.
 type fakeWatch struct {
-	events chan podapi.WatchEvent
+	events chan watch.Event
 	stop   context.CancelFunc
 }
 
-func (w *fakeWatch) Events() <-chan podapi.WatchEvent { return w.events }
-func (w *fakeWatch) Stop()                            { w.stop() }
+func (w *fakeWatch) ResultChan() <-chan watch.Event { return w.events }
+func (w *fakeWatch) Stop()                          { w.stop() }
