@@ -71,6 +71,8 @@ func TestWaiting(t *testing.T) {
 var heavy = map[string]string{
 	"k8s.io/client-go/kubernetes":  "it registers all types of all API groups",
 	"k8s.io/client-go/tools/cache": "a starter makes a few calls and keeps no copy of the cluster",
+	"html/template":                "templates find methods by name, so that the linker keeps all methods of all types",
+	"text/template":                "templates find methods by name, so that the linker keeps all methods of all types",
 	"runtime/pprof":                "the runtime then samples allocations, into tables of its own",
 	"testing":                      "it brings runtime/pprof",
 }
