@@ -79,6 +79,6 @@ func (s *show) chart(title, name string, its color.RGBA, waiting, running func(s
 		p.Add(line)
 		p.Legend.Add(l.name, line)
 	}
-	p.Y.Min = 0
+	p.X.Min, p.Y.Min = 0, 0
 	return p, nil
 }
