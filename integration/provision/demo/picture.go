@@ -43,6 +43,6 @@ func (s *show) chart(title, name string, its color.RGBA, waiting, running func(s
 			return nil, err
 		}
 	}
-	p.Y.Min = 0
+	p.X.Min, p.Y.Min = 0, 0
 	return p, nil
 }
