@@ -135,6 +135,9 @@ func fresh(pool string, args ...string) step {
 	return s
 }
 
+// down takes the pool down, if there is one.
+func down(pool string) step { return step{name: "pool down", argv: []string{pool, "down"}} }
+
 // removeJobs removes the jobs of a run that was killed: they would keep the slots.
 func removeJobs(pool string) step {
 	return step{name: "removing the jobs of an earlier run", argv: []string{pool, "ap", "--root", "condor_rm", "-all"}}
@@ -192,21 +195,25 @@ const runtimeFailures = "^(out of memory|layer is no archive|file in the place o
 // guestLane has a cluster and pool with cgroup v2 in a guest, which is slow, and in it what
 // goes by the node's kernel, control groups and container runtime.
 func guestLane(pool, state string) []step {
-	boot := up(pool, "--guest", "--stock", "--slots", "1", "--partitionable=false", "--mode", "shared", "--condor", "25.14")
-	boot.unable = unable
 	variants := filepath.Join(state, "attacks")
 	// The guest has the host's files below /host.
 	attacks := inGuest(pool, "attacks", "-run", "TestAttacks", "-parallel", "2", "-guest", "-variants", filepath.Join("/host", variants))
 	attacks.name = "attacks -guest"
 	return []step{
-		boot,
+		boot(pool),
 		inGuest(pool, "e2e", "-condor", "25.14", "-run", processes),
 		inGuest(pool, "kubeletrules", "-run", runtimeRules),
 		inGuest(pool, "podfailures", "-run", "TestFailures$", "-guest", "-places", "2", "-rows", runtimeFailures),
 		{name: "programs for attacks", argv: []string{"go", "-C", "integration", "run", "./attacks/variants", "..", variants}},
 		attacks,
-		inGuest(pool, "e2e", "-condor", "25.14", "-run", withGroups),
 	}
+}
+
+// boot brings up the pool in a guest.
+func boot(pool string) step {
+	s := up(pool, "--guest", "--stock", "--slots", "1", "--partitionable=false", "--mode", "shared", "--condor", "25.14")
+	s.unable = unable
+	return s
 }
 
 // inGuest are tests that run in the guest of a pool.

@@ -102,6 +102,9 @@ func roundsOf(pool string) []round {
 		{"the provisioner's faults", []step{ // it starts all that it needs
 			tests("provisionfaults", "-v", "-parallel", "12", "-skip", "TestScale"), tests("provisionfaults", "-v", "-run", "TestScale"),
 		}},
+		{"a stock starter with control groups, in a guest", []step{
+			down(pool), boot(pool), inGuest(pool, "e2e", "-condor", "25.14", "-run", withGroups), down(pool), // a pool is in a guest or not
+		}},
 		{"32 slots in a pod", []step{
 			fresh(pool, "--slots", "32"),
 			tests("manyslots", "-v"),
