@@ -145,9 +145,23 @@ var networkMutants = []mutant{
 	{
 		Name:  "a starter with a port of its own does not tell its private address",
 		File:  "condor/startd/ownport.go",
-		Old:   `h.Parent.Host != all[0].Addr().String()`,
-		New:   `h.Parent.Host == all[0].Addr().String()`,
+		Old:   `h.Parent.Host != public`,
+		New:   `h.Parent.Host == public`,
 		Tests: []tests{{"condor/startd", "TestPortAddress"}},
+	},
+	{
+		Name:  "a mistake in what the site requires of connections counts as nothing required",
+		File:  "starter/submitside/openly.go",
+		Old:   `"PONFponf"`,
+		New:   `"PONF\"ponf"`,
+		Tests: []tests{{"starter/submitside", "TestSecurityOf"}},
+	},
+	{
+		Name:  "files that are to be encrypted travel in the clear",
+		File:  "sandbox/filetransfer/refuse.go",
+		Old:   `if s.Encrypted() {`,
+		New:   `if !s.Encrypted() {`,
+		Tests: []tests{{"sandbox/filetransfer", "TestEncryptedFilesNeedAKey"}},
 	},
 	{
 		Name:  "connections leave from any address",

@@ -57,10 +57,20 @@ func (h *Inheritance) portAddress(k Knobs) string {
 		items[i] = listItem(a)
 	}
 	s.Params["addrs"] = strings.Join(items, "+")
+	public := s.Host
+	if forwarded.IsValid() {
+		public = forwarded.String()
+	}
 	name, inNetwork := k.Lookup("PRIVATE_NETWORK_NAME")
-	if _, ok := k.Lookup("PRIVATE_NETWORK_INTERFACE"); ok && inNetwork && h.Parent.Host != all[0].Addr().String() {
+	if _, ok := k.Lookup("PRIVATE_NETWORK_INTERFACE"); ok && inNetwork && h.Parent.Host != public {
 		// The startd hands down its own private address.
-		s.Params["PrivAddr"] = cedar.Sinful{Host: h.Parent.Host, Port: int(all[0].Port())}.String()
+		private := cedar.Sinful{Host: h.Parent.Host, Port: s.Port}
+		for _, a := range all {
+			if a.Addr().Is6() == strings.Contains(private.Host, ":") {
+				private.Port = int(a.Port())
+			}
+		}
+		s.Params["PrivAddr"] = private.String()
 		s.Params["PrivNet"] = name
 	}
 	return s.String()

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"syscall"
 
+	"podstarter/classads"
+	"podstarter/internal/cedar"
 	"podstarter/sandbox/jobfiles"
 )
 
@@ -25,6 +27,20 @@ func refusal(j *jobfiles.Files, kind jobfiles.Kind) error {
 		return &Error{Code: CodeUpload, Text: "checkpoint_destination is no URL: " + oneLine(j.CheckpointDestination)}
 	case j.GlobalID == "":
 		return &Error{Code: CodeUpload, Text: "the job has no GlobalJobId, by which its checkpoints are found again"}
+	}
+	return nil
+}
+
+// inTheClear refuses a connection without a key to a job with files that are to be encrypted. The stock starter finds
+// that out at the first of them, and gives no reason (file_transfer.cpp:DoUpload, DoDownload).
+func inTheClear(s *cedar.Stream, job *classads.Ad) error {
+	if s.Encrypted() {
+		return nil
+	}
+	for _, name := range []string{"EncryptInputFiles", "EncryptOutputFiles"} {
+		if job.StringOr(name, "") != "" {
+			return fmt.Errorf("the job's %s wants files encrypted, and the connection to the shadow has no key; set SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION = True", name)
+		}
 	}
 	return nil
 }

@@ -133,8 +133,8 @@ func (u *upload) sendFile(it *jobfiles.Item, name string) error {
 	return nil
 }
 
-// fileCommand says whether the user wants the file encrypted. All sessions have an AES
-// key, and so encrypt everything.
+// fileCommand says whether the user wants the file encrypted. A connection with a key encrypts
+// everything, and one without is refused where the user wants that; see inTheClear.
 func (u *upload) fileCommand(it *jobfiles.Item) int64 {
 	switch {
 	case !u.plan.Pick.Encrypt:

@@ -187,6 +187,10 @@ func (t *Transfer) begin(ctx context.Context, command int) (*session, error) {
 	if err != nil {
 		return x, broken(x.code, "STARTER cannot connect to the shadow for a file transfer", err)
 	}
+	if err := inTheClear(s, x.Job); err != nil {
+		s.Close()
+		return x, broken(x.code, "STARTER does not transfer the job's files", err)
+	}
 	x.s = s
 	s.SetTimeout(x.wait)
 	s.SetCoalesce(true)

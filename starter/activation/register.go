@@ -65,7 +65,7 @@ func (a *activation) register(ctx context.Context) error {
 func (p *peers) openSessions(ctx context.Context, log *slog.Logger) error {
 	info, err := p.shadow.GetSecSessionInfo(ctx)
 	if callErr := (*shadow.CallError)(nil); errors.As(err, &callErr) {
-		log.Warn("The shadow offers no sessions; files cannot be transferred", "error", err)
+		log.Warn("The shadow offers no sessions; files are transferred only where nothing requires authentication", "error", err)
 		return nil
 	}
 	if err != nil {

@@ -34,6 +34,19 @@ type world struct {
 	knobs  map[string]string
 	ad     string
 	pause  time.Duration // RequeuePause
+	logged func(string)  // is called with each message of the starter's log, by who logs it
+}
+
+// listener is a log's handler that calls a function with each message.
+type listener struct {
+	slog.Handler
+	call func(string)
+}
+
+func (l listener) Handle(ctx context.Context, r slog.Record) error {
+	err := l.Handler.Handle(ctx, r)
+	l.call(r.Message)
+	return err
 }
 
 // someone is whose jobs the tests of root run.
@@ -85,7 +98,11 @@ func (w *world) run(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var handler slog.Handler = slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	if w.logged != nil {
+		handler = listener{handler, w.logged}
+	}
+	log := slog.New(handler)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Log(w.log.String())
@@ -102,6 +119,14 @@ func (w *world) run(t *testing.T) int {
 func (w *world) read(name string) string {
 	text, _ := os.ReadFile(filepath.Join(w.dir, name))
 	return string(text)
+}
+
+// signal sends a signal to the starter of a job that has begun.
+func (w *world) signal(t *testing.T, number int) {
+	t.Helper()
+	_, address, _ := strings.Cut(w.read("log"), "on host: ")
+	address, _, _ = strings.Cut(address, "\n")
+	w.schedd.Signal(t, address, number)
 }
 
 func script(text string) string {
@@ -226,9 +251,7 @@ func TestOrders(t *testing.T) {
 					child, _ = strconv.Atoi(strings.TrimSpace(w.read("child")))
 				}
 			}
-			_, address, _ := strings.Cut(w.read("log"), "on host: ")
-			address, _, _ = strings.Cut(address, "\n")
-			w.schedd.Signal(t, address, tt.signal)
+			w.signal(t, tt.signal)
 			if c := <-code; c != tt.code {
 				t.Errorf("exit code %d, want %d", c, tt.code)
 			}
@@ -242,5 +265,26 @@ func TestOrders(t *testing.T) {
 				t.Errorf("process %d of the job is left", child)
 			}
 		})
+	}
+}
+
+// TestOrderDuringStart: a job whose end is ordered while its program is being started has an end in its event log, which has its beginning.
+func TestOrderDuringStart(t *testing.T) {
+	w := newWorld(t, script("exec sleep 1000"), nil, nil)
+	ordered := make(chan struct{})
+	w.logged = func(message string) {
+		switch {
+		case strings.HasPrefix(message, "About to exec"):
+			w.signal(t, cedar.DCSigSoftKill)
+			<-ordered
+		case message == "ShutdownGraceful all jobs.":
+			close(ordered)
+		}
+	}
+	if code := w.run(t); code != ExitRequeue {
+		t.Errorf("exit code %d, want %d", code, ExitRequeue)
+	}
+	if log := w.read("log"); !strings.Contains(log, "001 (012.") || !strings.Contains(log, "004 (012.") || !strings.Contains(log, "signal 15") {
+		t.Errorf("the log is\n%s", log)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"podstarter/internal/cedar"
@@ -23,14 +24,13 @@ func SecurityOf(k interface {
 }) Security {
 	required := func(what string) string {
 		for _, level := range []string{"CLIENT", "DEFAULT"} {
-			for _, of := range []string{"_STARTER", ""} {
-				name := "SEC_" + level + "_" + what + of
-				if value, ok := k.Lookup(name); ok && value != "" {
-					if strings.ContainsAny(value[:1], "RYTryt") {
-						return name
-					}
-					return ""
-				}
+			name := "SEC_" + level + "_" + what
+			switch value, _ := k.Lookup(name); {
+			case value == "":
+			case strings.ContainsAny(value[:1], "PONFponf"):
+				return ""
+			default: // RYTryt, or a mistake, at which stock's daemons end
+				return name
 			}
 		}
 		return ""
@@ -61,6 +61,8 @@ func (s Security) openly(ctx context.Context, client *cedar.Client, socket strin
 	}
 	stream, err := client.Start(ctx, cedar.Command{Addr: socket, Number: command, Negotiate: true})
 	switch {
+	case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, err // it says nothing of what the shadow wants
 	case errors.Is(err, cedar.ErrNotNegotiated), errors.Is(err, cedar.ErrNoAnswer), errors.Is(err, cedar.ErrDenied):
 		return nil, fmt.Errorf("%s, and takes files from nobody who does not authenticate (SEC_WRITE_AUTHENTICATION of the access point), "+
 			"which starters cannot do by themselves; set SEC_ENABLE_MATCH_PASSWORD_AUTHENTICATION = True: %w", withoutSession, err)
