@@ -280,3 +280,29 @@ JobIds = "1.0 ... %[1]s"
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// The run time of jobs is learnt by the name of their schedd and their cluster. One of
+// another pool that has the same name must not make this pool's clusters ambiguous.
+func TestClustersOfASecondScheddOfTheName(t *testing.T) {
+	mine := Row{Ad: classads.NewAd(), User: "a@x", Owner: "a@x", Jobs: 1, IDs: "12.0 ... 13.1"}
+	other := Row{Ad: classads.NewAd(), User: "b@y", Owner: "b@y", Jobs: 1, IDs: "12.0"}
+	other.Ad.SetInt("RequestCpus", 2)
+	for name, c := range map[string]struct {
+		guest string
+		want  []Cluster
+	}{
+		"the same":     {"AP", nil},
+		"another name": {"guest", []Cluster{{"guest", "12"}}},
+	} {
+		groups := Merge([]Answer{{Source{Name: c.guest, Pool: "cm.y"}, []Row{other}}, {Source{Name: "ap"}, []Row{mine}}})
+		for _, g := range groups {
+			want := c.want
+			if g.Owners[0] == "a@x" {
+				want = []Cluster{{"ap", "12"}, {"ap", "13"}}
+			}
+			if diff := cmp.Diff(want, g.Clusters); diff != "" {
+				t.Errorf("%s: -want +got\n%s", name, diff)
+			}
+		}
+	}
+}

@@ -86,6 +86,10 @@ func Merge(schedds []Answer) []Group {
 	// searched for each row.
 	groups, parts, owners := map[string]*Group{}, map[[3]string]int{}, map[[2]string]bool{}
 	schedds = slices.Clone(schedds)
+	ours := map[string]bool{} // schedds of this pool
+	for _, s := range schedds {
+		ours[strings.ToLower(s.Name)] = ours[strings.ToLower(s.Name)] || !s.Flocks()
+	}
 	slices.SortStableFunc(schedds, func(a, b Answer) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Pool, b.Pool)) })
 	for _, schedd := range schedds {
 		for _, row := range schedd.Rows {
@@ -114,6 +118,9 @@ func Merge(schedds []Answer) []Group {
 			} else {
 				parts[key] = len(g.Parts)
 				g.Parts = append(g.Parts, Part{User: row.User, Owner: row.Owner, Idle: row.Jobs, Jobs: jobs})
+			}
+			if schedd.Flocks() && ours[strings.ToLower(schedd.Name)] {
+				continue // in slots, its jobs have the same names as those of this pool's
 			}
 			for _, number := range row.clusters() {
 				g.Clusters = append(g.Clusters, Cluster{Schedd: schedd.Name, Number: number})
