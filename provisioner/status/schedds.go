@@ -7,8 +7,8 @@ import (
 	"podstarter/provisioner/round"
 )
 
-// access returns the schedds with the most idle jobs that count, and the sum of all
-// others. Two that differ only in what is cut from their names are one.
+// access returns the schedds with the most idle jobs that count, those of this pool
+// before all others, and the sum of those that are left out. Two that differ only in what is cut from their names are one.
 func access(rep *round.Report) []scheddView {
 	sums := map[[2]string]int{}
 	for _, g := range rep.Groups {
@@ -24,6 +24,12 @@ func access(rep *round.Report) []scheddView {
 		all = append(all, scheddView{Name: key[0], Pool: key[1], Idle: idle})
 	}
 	slices.SortFunc(all, func(a, b scheddView) int {
+		if (a.Pool == "") != (b.Pool == "") {
+			if a.Pool == "" {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(cmp.Compare(b.Idle, a.Idle), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Pool, b.Pool))
 	})
 	for _, s := range all[min(len(all), maxSchedds):] {

@@ -36,6 +36,22 @@ func TestSchedds(t *testing.T) {
 	}
 }
 
+// Schedds of other pools say what they like, and none of this pool's disappears
+// because of them.
+func TestScheddsOfThisPoolComeFirst(t *testing.T) {
+	w := newWorld(t)
+	w.Lead()
+	rep := report(w.now)
+	rep.Groups[0].Schedds = []demand.Share{{Schedd: demand.Source{Name: "ap"}, Idle: 1}}
+	for i := range 2 * maxSchedds {
+		rep.Groups[0].Schedds = append(rep.Groups[0].Schedds, demand.Share{Schedd: demand.Source{Name: fmt.Sprint("guest", i), Pool: "cm.guest"}, Idle: 1 << 30})
+	}
+	w.Note(rep)
+	if _, text := w.get("/metrics"); !strings.Contains(text, `schedd_idle_jobs{pool="",schedd="ap"} 1`) {
+		t.Errorf("the pool's own schedd is not named:\n%s", strings.Join(series(t, text), "\n"))
+	}
+}
+
 // However many schedds there are, and whatever their names, the metrics can be read.
 func TestManySchedds(t *testing.T) {
 	w := newWorld(t)
