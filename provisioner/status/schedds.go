@@ -40,3 +40,36 @@ func access(rep *round.Report) []scheddView {
 	}
 	return all
 }
+
+// mostNamed is how many schedds of this pool, and how many of others, the metrics name
+// as long as the program runs. Prometheus keeps each series that it has seen.
+const mostNamed = 200
+
+// named are the schedds that the metrics have named.
+type named struct{ ours, others map[scheddView]bool }
+
+// bound counts schedds together that come with further names. The last one may be the
+// sum of others.
+func (n *named) bound(all []scheddView) []scheddView {
+	if n.ours == nil {
+		n.ours, n.others = map[scheddView]bool{}, map[scheddView]bool{}
+	}
+	var kept []scheddView
+	rest := scheddView{Name: other}
+	for _, s := range all {
+		known, key := n.ours, scheddView{Name: s.Name, Pool: s.Pool}
+		if s.Pool != "" {
+			known = n.others
+		}
+		if key.Name == other && key.Pool == "" || !known[key] && len(known) >= mostNamed {
+			rest.Idle += s.Idle
+			continue
+		}
+		known[key] = true
+		kept = append(kept, s)
+	}
+	if rest.Idle > 0 {
+		kept = append(kept, rest)
+	}
+	return kept
+}
