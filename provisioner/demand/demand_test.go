@@ -306,3 +306,23 @@ func TestClustersOfASecondScheddOfTheName(t *testing.T) {
 		}
 	}
 }
+
+// Jobs of another pool's schedd are groups of their own, though they match the same.
+func TestGroupsOfAnotherPool(t *testing.T) {
+	ad := classads.NewAd()
+	ad.SetInt("RequestCpus", 2)
+	row := Row{Ad: ad, User: "a@x", Owner: "a@x", Jobs: 1}
+	groups := Merge([]Answer{{Source{Name: "ap1"}, []Row{row}}, {Source{Name: "ap2"}, []Row{row}}, {Source{Name: "ap1", Pool: "cm.y"}, []Row{row}}, {Source{Name: "ap1", Pool: "cm.z"}, []Row{row}}})
+	idle := map[bool][]int{}
+	for _, g := range groups {
+		idle[Flocked(g.ID)] = append(idle[Flocked(g.ID)], g.Idle())
+	}
+	if diff := cmp.Diff(map[bool][]int{false: {2}, true: {1, 1}}, idle); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	// A job is in the group that the round has.
+	job, err := ReadJob(strings.NewReader("RequestCpus = 2\nUser = \"a@x\"\nJobCount = 1\nJobStatus = 1\n"), JobID{}, Source{Name: "ap1", Pool: "cm.y"})
+	if err != nil || !slices.ContainsFunc(groups, func(g Group) bool { return g.ID == job.Group }) {
+		t.Errorf("the job is %+v, %v", job, err)
+	}
+}

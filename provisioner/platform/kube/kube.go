@@ -372,7 +372,9 @@ func (c *Cluster) End(ctx context.Context, name string) error {
 		return err
 	}
 	// In a pod that is over, no job runs: the Job has made another one since.
-	over := func(p *corev1.Pod) bool { return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded }
+	over := func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+	}
 	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !over(&p) && use(&p) == platform.Used }) {
 		return fmt.Errorf("ending %s: %w", name, platform.ErrBegun)
 	}
