@@ -118,6 +118,20 @@ var provisionerMutants = []mutant{
 		Tests: inProvisioner("round", "TestJobsThatTakeNoPod"),
 	},
 	{
+		Name:  "pods that jobs of another pool do not take keep this pool's jobs waiting",
+		File:  "provisioner/round/takers.go",
+		Old:   "return k.guests[p.template]",
+		New:   "return k.rows[p.template]",
+		Tests: inProvisioner("round", "TestUntakenByGuests"),
+	},
+	{
+		Name:  "a pod that reports while a round waits for schedds is ended, with its job",
+		File:  "provisioner/round/unreported.go",
+		Old:   "if slices.ContainsFunc(hosts[s.Unit],",
+		New:   "if false && slices.ContainsFunc(hosts[s.Unit],",
+		Tests: inProvisioner("round", "TestUnreportedThatReportsInTheRound"),
+	},
+	{
 		Name:  "pods that end unused within five minutes are forgotten",
 		File:  "provisioner/round/takers.go",
 		Old:   "			k.leave(o, now)\n		}\n		delete(k.units, name)",

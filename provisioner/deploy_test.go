@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -59,6 +60,33 @@ func TestDeployLetsItEnd(t *testing.T) {
 	}
 	if got, want := seconds(t, string(text), `terminationGracePeriodSeconds: (\d+)`), round.DefaultCallTime+ending; got <= want {
 		t.Errorf("it is killed after %s; a call and the end of its ads take up to %s", got, want)
+	}
+}
+
+// The policies confine the pilots that the provisioner makes, in whatever namespace
+// they are.
+func TestPoliciesKnowThePilots(t *testing.T) {
+	manifest, err := os.ReadFile("../deploy/provisioner/templates/glidein.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`kind: ServiceAccount\nmetadata:\n  name: (\S+)\n  namespace: (\S+)\n`).FindStringSubmatch(string(manifest))
+	if found == nil {
+		t.Fatal("the manifest has no ServiceAccount")
+	}
+	account := fmt.Sprintf("'system:serviceaccount:%s:%s'", found[2], found[1])
+	policy, err := os.ReadFile("../deploy/policy/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conditions := regexp.MustCompile(`- name: is-pilot\n +expression: (.*)\n`).FindAllStringSubmatch(string(policy), -1)
+	if len(conditions) == 0 {
+		t.Fatal("no policy names pilots")
+	}
+	for _, c := range conditions {
+		if !strings.Contains(c[1], account) {
+			t.Errorf("a policy is for %s, and not for %s", c[1], account)
+		}
 	}
 }
 

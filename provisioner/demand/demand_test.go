@@ -280,3 +280,49 @@ JobIds = "1.0 ... %[1]s"
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// The run time of jobs is learnt by the name of their schedd and their cluster. One of
+// another pool that has the same name must not make this pool's clusters ambiguous.
+func TestClustersOfASecondScheddOfTheName(t *testing.T) {
+	mine := Row{Ad: classads.NewAd(), User: "a@x", Owner: "a@x", Jobs: 1, IDs: "12.0 ... 13.1"}
+	other := Row{Ad: classads.NewAd(), User: "b@y", Owner: "b@y", Jobs: 1, IDs: "12.0"}
+	other.Ad.SetInt("RequestCpus", 2)
+	for name, c := range map[string]struct {
+		guest string
+		want  []Cluster
+	}{
+		"the same":     {"AP", nil},
+		"another name": {"guest", []Cluster{{"guest", "12"}}},
+	} {
+		groups := Merge([]Answer{{Source{Name: c.guest, Pool: "cm.y"}, []Row{other}}, {Source{Name: "ap"}, []Row{mine}}})
+		for _, g := range groups {
+			want := c.want
+			if g.Owners[0] == "a@x" {
+				want = []Cluster{{"ap", "12"}, {"ap", "13"}}
+			}
+			if diff := cmp.Diff(want, g.Clusters); diff != "" {
+				t.Errorf("%s: -want +got\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// Jobs of another pool's schedd are groups of their own, though they match the same.
+func TestGroupsOfAnotherPool(t *testing.T) {
+	ad := classads.NewAd()
+	ad.SetInt("RequestCpus", 2)
+	row := Row{Ad: ad, User: "a@x", Owner: "a@x", Jobs: 1}
+	groups := Merge([]Answer{{Source{Name: "ap1"}, []Row{row}}, {Source{Name: "ap2"}, []Row{row}}, {Source{Name: "ap1", Pool: "cm.y"}, []Row{row}}, {Source{Name: "ap1", Pool: "cm.z"}, []Row{row}}})
+	idle := map[bool][]int{}
+	for _, g := range groups {
+		idle[Flocked(g.ID)] = append(idle[Flocked(g.ID)], g.Idle())
+	}
+	if diff := cmp.Diff(map[bool][]int{false: {2}, true: {1, 1}}, idle); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	// A job is in the group that the round has.
+	job, err := ReadJob(strings.NewReader("RequestCpus = 2\nUser = \"a@x\"\nJobCount = 1\nJobStatus = 1\n"), JobID{}, Source{Name: "ap1", Pool: "cm.y"})
+	if err != nil || !slices.ContainsFunc(groups, func(g Group) bool { return g.ID == job.Group }) {
+		t.Errorf("the job is %+v, %v", job, err)
+	}
+}

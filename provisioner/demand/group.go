@@ -13,8 +13,9 @@ import (
 // Group is a number of idle jobs that match the same slots, of one or several
 // schedds.
 type Group struct {
-	// ID is a digest of what the jobs match. It is the same on each schedd and after
-	// each restart.
+	// ID is a digest of what the jobs match. It is the same on each schedd of this pool
+	// and after each restart. Jobs of another pool's schedd are groups of their own, so
+	// that what it says costs no others.
 	ID string
 	Ad *classads.Ad
 	// Parts are the jobs by submitter, in the order of their names.
@@ -86,10 +87,14 @@ func Merge(schedds []Answer) []Group {
 	// searched for each row.
 	groups, parts, owners := map[string]*Group{}, map[[3]string]int{}, map[[2]string]bool{}
 	schedds = slices.Clone(schedds)
+	ours := map[string]bool{} // schedds of this pool
+	for _, s := range schedds {
+		ours[strings.ToLower(s.Name)] = ours[strings.ToLower(s.Name)] || !s.Flocks()
+	}
 	slices.SortStableFunc(schedds, func(a, b Answer) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Pool, b.Pool)) })
 	for _, schedd := range schedds {
 		for _, row := range schedd.Rows {
-			id := identify(row.Ad)
+			id := identify(schedd.Source, row.Ad)
 			g := groups[id]
 			if g == nil {
 				g = &Group{ID: id, Ad: row.Ad}
@@ -114,6 +119,9 @@ func Merge(schedds []Answer) []Group {
 			} else {
 				parts[key] = len(g.Parts)
 				g.Parts = append(g.Parts, Part{User: row.User, Owner: row.Owner, Idle: row.Jobs, Jobs: jobs})
+			}
+			if schedd.Flocks() && ours[strings.ToLower(schedd.Name)] {
+				continue // in slots, its jobs have the same names as those of this pool's
 			}
 			for _, number := range row.clusters() {
 				g.Clusters = append(g.Clusters, Cluster{Schedd: schedd.Name, Number: number})
@@ -142,9 +150,19 @@ func (r Row) clusters() []string {
 	return numbers
 }
 
+// flocked begins the IDs of groups of other pools' schedds.
+const flocked = "flock-"
+
+// Flocked reports whether an ID is of a group of another pool's schedd.
+func Flocked(id string) bool { return strings.HasPrefix(id, flocked) }
+
 // identify returns a digest of an ad. The schedd sends attributes in the order of
 // their names, and each of them as it was submitted.
-func identify(ad *classads.Ad) string {
-	sum := sha256.Sum256([]byte(ad.FormatSorted()))
-	return hex.EncodeToString(sum[:8])
+func identify(from Source, ad *classads.Ad) string {
+	text, prefix := ad.FormatSorted(), ""
+	if from.Flocks() {
+		text, prefix = from.Name+"\n"+from.Pool+"\n"+text, flocked
+	}
+	sum := sha256.Sum256([]byte(text))
+	return prefix + hex.EncodeToString(sum[:8])
 }

@@ -69,8 +69,8 @@ func (q Query) Job(to Target, id JobID) []string {
 	return q.Arguments(to)
 }
 
-// ReadJob reads what condor_q prints for one job, or nil if there is none.
-func ReadJob(r io.Reader, id JobID) (*Job, error) {
+// ReadJob reads what condor_q prints for one job of a schedd, or nil if there is none.
+func ReadJob(r io.Reader, id JobID, from Source) (*Job, error) {
 	in := newSplitter(r, MaxBytes)
 	text, err := in.next()
 	if errors.Is(err, io.EOF) {
@@ -91,7 +91,7 @@ func ReadJob(r io.Reader, id JobID) (*Job, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the job %s: %w", id, err)
 	}
-	j.Ad, j.User, j.Group = row.Ad, row.User, identify(row.Ad)
+	j.Ad, j.User, j.Group, j.Schedd = row.Ad, row.User, identify(from, row.Ad), from
 	return j, nil
 }
 

@@ -46,7 +46,7 @@ func TestJobIsInItsGroup(t *testing.T) {
 		t.Cleanup(func() { _ = f.Close() })
 		return f
 	}
-	job, err := ReadJob(open("job.ads"), id)
+	job, err := ReadJob(open("job.ads"), id, Source{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +57,10 @@ func TestJobIsInItsGroup(t *testing.T) {
 	if groups := Merge([]Answer{{Source{Name: "ap"}, rows}}); len(groups) != 1 || groups[0].ID != job.Group || job.User != "alice@x" || job.Status != 1 || job.Idle(nil) != "" {
 		t.Errorf("the job %+v is not in the group %+v", job, groups)
 	}
-	if job, err := ReadJob(strings.NewReader(""), id); job != nil || err != nil {
+	if job, err := ReadJob(strings.NewReader(""), id, Source{}); job != nil || err != nil {
 		t.Errorf("no job is %+v, %v", job, err)
 	}
-	if _, err := ReadJob(strings.NewReader("JobCount = )"), id); err == nil || !strings.Contains(err.Error(), "ap#6.1") {
+	if _, err := ReadJob(strings.NewReader("JobCount = )"), id, Source{}); err == nil || !strings.Contains(err.Error(), "ap#6.1") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -77,7 +77,7 @@ func TestJobsThatGetNoPod(t *testing.T) {
 		"JobStatus = 1\nJobUniverse = 5\nJobCount = 1": "the filter of the configuration does not hold for it: Nice",
 		"JobStatus = 1\nNice = true\nJobCount = 1":     "",
 	} {
-		j, err := ReadJob(strings.NewReader(text), JobID{})
+		j, err := ReadJob(strings.NewReader(text), JobID{}, Source{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func FuzzReadJob(f *testing.F) {
 		if err == nil && (parsed.Cluster <= 0 || parsed.Proc < 0) {
 			t.Errorf("%q is %+v", id, parsed)
 		}
-		if j, err := ReadJob(strings.NewReader(text), parsed); err == nil && j != nil {
+		if j, err := ReadJob(strings.NewReader(text), parsed, Source{}); err == nil && j != nil {
 			j.Idle(nil)
 		}
 	})

@@ -31,7 +31,9 @@ func (s Schedd) Bound(rows []demand.Row) []demand.Row {
 			// The owner counts for limits, and is another one than this pool's of that name.
 			owner, _, _ := strings.Cut(row.Owner, "@")
 			_, domain, _ := strings.Cut(want.Name, "@")
-			row.Owner = owner + "@" + domain
+			if row.Owner = owner + "@" + domain; len(row.Owner) > maxName {
+				continue // as in package demand: pods would keep a part of it, which is another name
+			}
 			of[want.Name] = append(of[want.Name], len(kept))
 		}
 		kept = append(kept, row)

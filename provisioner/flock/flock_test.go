@@ -239,6 +239,25 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+// Pods keep the owner's name, and at most 512 bytes of it: one that is cut there would
+// count for another user, and the limit of its own would never be reached.
+func TestOwnersWithLongNames(t *testing.T) {
+	for length, want := range map[int]int{maxName - 2: 1, maxName - 1: 0} {
+		domain := strings.Repeat("d", length)
+		job := row(t, "a@h", "", 1)
+		job.Owner = "a@h"
+		s := guest(Submitter{"a@" + domain, "guest", "", there, 5})
+		if rows := s.Bound([]demand.Row{job}); len(rows) != want || want > 0 && len(rows[0].Owner) != maxName {
+			t.Errorf("a domain of %d bytes: %d rows", length, len(rows))
+		}
+		job.User, job.Owner = "g@h", strings.Repeat("o", 100)+"@h"
+		s = guest(Submitter{"g@" + domain, "guest", "", there, 5})
+		if rows := s.Bound([]demand.Row{job}); len(rows) != 0 {
+			t.Errorf("an owner with a name of %d bytes counts", len(rows[0].Owner))
+		}
+	}
+}
+
 func TestSays(t *testing.T) {
 	b := NewBook([]Ad{{"ap", "<1>", "cm"}, {"guest", "<2>", "cm.guest"}, {"quiet", "<3>", "cm.quiet"}},
 		[]Submitter{{"alice@x", "ap", "<1>", here, 1}, {"bob@g", "guest", "<2>", there, 5}})

@@ -149,8 +149,7 @@ func (p *Pool) Job(ctx context.Context, id demand.JobID, others []string) ([]*de
 			defer cancel()
 			return condortools.Run(ctx, func(r io.Reader) error {
 				var j *demand.Job
-				if j, bad = demand.ReadJob(r, one); j != nil {
-					j.Schedd = s.Source
+				if j, bad = demand.ReadJob(r, one, s.Source); j != nil {
 					j.Flocks, j.Refused = s.Says(j.User)
 					if name, known := s.Charged(j.User); known {
 						j.User = name

@@ -37,13 +37,16 @@ type pair struct{ group, template string }
 type takers struct {
 	pairs map[pair]*trials
 	rows  map[string]*row // by template; those of the configuration, and no other one
-	units map[string]*offer
+	// guests has the same of groups of other pools' schedds: pods that those do not take
+	// must not keep this pool's jobs waiting.
+	guests map[string]*row
+	units  map[string]*offer
 }
 
 func newTakers(templates []template.Template) takers {
-	k := takers{pairs: map[pair]*trials{}, rows: map[string]*row{}, units: map[string]*offer{}}
+	k := takers{pairs: map[pair]*trials{}, rows: map[string]*row{}, guests: map[string]*row{}, units: map[string]*offer{}}
 	for _, t := range templates {
-		k.rows[t.Name] = &row{}
+		k.rows[t.Name], k.guests[t.Name] = &row{}, &row{}
 	}
 	return k
 }
@@ -79,8 +82,8 @@ func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, group
 	for _, t := range k.pairs {
 		t.open = 0
 	}
-	for _, r := range k.rows {
-		r.open = 0
+	for name, r := range k.rows {
+		r.open, k.guests[name].open = 0, 0
 	}
 	there := map[string]bool{}
 	for _, u := range units {
@@ -119,7 +122,7 @@ func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, group
 // follow notes what a unit that is there does. waits says that it is free, and jobs
 // for which it was made are idle.
 func (k *takers) follow(o *offer, waits bool, now time.Time) {
-	r := k.rows[o.template]
+	r := k.row(o.pair)
 	t := k.pairs[o.pair]
 	if t == nil && len(k.pairs) < mostPairs {
 		t = &trials{}
@@ -166,7 +169,7 @@ func (k *takers) leave(o *offer, now time.Time) {
 	if t := k.pairs[o.pair]; t != nil {
 		t.state = t.state.Failed(backoff.Untaken, now)
 	}
-	r := k.rows[o.template]
+	r := k.row(o.pair)
 	if r.left++; r.left >= inARow {
 		r.state = r.state.Failed(backoff.Untaken, now)
 	}
@@ -193,10 +196,41 @@ func (k *takers) group(group, template string, now time.Time) (most int, why str
 	return -1, ""
 }
 
+// row is that of a template which counts pods for a group.
+func (k *takers) row(p pair) *row {
+	if demand.Flocked(p.group) {
+		return k.guests[p.template]
+	}
+	return k.rows[p.template]
+}
+
 // template says how many pods of a template may be made for all groups, in the same
 // way.
 func (k *takers) template(name string, now time.Time) (most int, why string) {
-	r := k.rows[name]
+	return k.rows[name].most(now)
+}
+
+// turns are the groups of other pools' schedds that may try a template which all of
+// them together have left: as many as pods may be made, and others in each minute.
+func (k *takers) turns(name string, groups []demand.Group, now time.Time) (most int, why string, whose map[string]bool) {
+	most, why = k.guests[name].most(now)
+	if most < 0 {
+		return -1, "", nil
+	}
+	var all []string
+	for _, g := range groups {
+		if demand.Flocked(g.ID) {
+			all = append(all, g.ID)
+		}
+	}
+	whose = map[string]bool{}
+	for i := range min(most, len(all)) {
+		whose[all[(int(now.Unix()/60)%len(all)+i)%len(all)]] = true
+	}
+	return most, why, whose
+}
+
+func (r *row) most(now time.Time) (most int, why string) {
 	if r.state.Failures == 0 {
 		return -1, ""
 	}

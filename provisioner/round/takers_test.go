@@ -2,6 +2,7 @@ package round
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,5 +55,51 @@ func TestUntakenInAReport(t *testing.T) {
 	u := s.run().Untaken[0]
 	if u.Left != inARow || u.State.Reason != backoff.Untaken || u.State.Failures != 1 || !u.State.Until.After(s.now) {
 		t.Errorf("the round says %+v", u)
+	}
+}
+
+// Pods that jobs of another pool's schedd do not take keep none from this pool's jobs,
+// and that schedd's groups try one after another.
+func TestUntakenByGuests(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	guest := func(kind int) demand.Group {
+		row := demand.Row{Ad: jobs(t, 1, fmt.Sprintf("%s\nKind = %d", plainJob, kind)).Ad, User: "eve@y", Owner: "eve@y", Jobs: 1}
+		return demand.Merge([]demand.Answer{{Source: demand.Source{Name: "guest", Pool: "cm.y"}, Rows: []demand.Row{row}}})[0]
+	}
+	for i := range inARow {
+		s.pool.groups = []demand.Group{guest(i)}
+		rep := s.run()
+		if len(rep.Made) != 1 {
+			t.Fatalf("%v are made: %+v", rep.Made, rep.Output.Groups)
+		}
+		s.report(rep.Made[0], s.round.shapes[0].Pod)
+		for range 2 {
+			s.run()
+			s.now = s.now.Add(takeAtLeast)
+		}
+		delete(s.pool.slots, rep.Made[0])
+		s.platform.Finish(rep.Made[0])
+		s.run()
+		s.platform.Forget(rep.Made[0])
+		s.now = s.now.Add(time.Minute)
+	}
+	var kinds []demand.Group
+	for i := range 50 {
+		kinds = append(kinds, guest(1000+i))
+	}
+	s.pool.groups = kinds
+	if rep := s.run(); len(rep.Made) != 0 {
+		t.Errorf("%d pods are made for the schedd of which no job took the last ones", len(rep.Made))
+	}
+	s.now = s.now.Add(10 * time.Minute)
+	first := s.run()
+	if len(first.Made) != 1 {
+		t.Errorf("%d pods are tried for that schedd", len(first.Made))
+	}
+	s.pool.groups = append(slices.Clone(kinds), jobs(t, 3, plainJob+"\nKind = 1"))
+	rep := s.run()
+	if own := rep.Output.Groups[len(rep.Groups)-1]; own.Coming+own.New != 3 {
+		t.Errorf("the pool's own jobs get %+v", own)
 	}
 }

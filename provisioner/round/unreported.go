@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"podstarter/provisioner/platform"
+	"podstarter/provisioner/supply"
 )
 
 // follow notes what has become of the units.
@@ -45,6 +47,10 @@ func (r *Round) silent(rep *Report) (all []Silent) {
 	return all
 }
 
+// freshFor is how long what the collector has said of silent units counts while they
+// are ended. Between a slot's first ad and its first job is a negotiation.
+const freshFor = 10 * time.Second
+
 // endUnreported ends units that run and have never reported. It reports whether the
 // round may go on.
 func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
@@ -52,12 +58,31 @@ func (r *Round) endUnreported(ctx context.Context, rep *Report) bool {
 	if !can {
 		return true
 	}
+	hosts := map[string][]string{}
+	for _, u := range rep.Units {
+		hosts[u.Name] = u.Hosts
+	}
 	failures := 0
+	var slots map[string]*supply.Pod
+	var asked time.Time
 	for _, s := range rep.Silent {
 		if failures == maxFailures {
 			break
 		}
 		if !s.Ends {
+			continue
+		}
+		// The round asked for its slots minutes ago, if schedds are slow, and each call of
+		// the platform may take seconds: a job may run by now in one that has come since.
+		if now := r.config.Now(); slots == nil || now.Sub(asked) > freshFor || now.Before(asked) {
+			var err error
+			if slots, err = r.pool.Slots(ctx); err != nil {
+				rep.note(Collector, err)
+				return true
+			}
+			asked = now
+		}
+		if slices.ContainsFunc(hosts[s.Unit], func(host string) bool { return slots[host] != nil }) {
 			continue
 		}
 		err := r.call(ctx, func(ctx context.Context) error { return e.End(ctx, s.Unit) })

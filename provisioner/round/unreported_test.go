@@ -217,3 +217,49 @@ func TestUnreportedInADryRun(t *testing.T) {
 		}
 	}
 }
+
+// arriving is a pool in which a pod reports while a round goes on.
+type arriving struct {
+	*pool
+	calls int
+	come  map[string]*supply.Pod
+	err   error
+}
+
+func (a *arriving) Slots(ctx context.Context) (map[string]*supply.Pod, error) {
+	if a.calls++; a.calls > 1 {
+		return a.come, a.err
+	}
+	return a.pool.Slots(ctx)
+}
+
+// A round that waits minutes for schedds ends no pod that has reported meanwhile, and
+// may have a job, nor one of which the collector says nothing any more.
+func TestUnreportedThatReportsInTheRound(t *testing.T) {
+	for name, c := range map[string]struct {
+		come bool
+		err  error
+		want int
+	}{
+		"silent": {want: 1}, "reported": {come: true}, "not known": {err: errors.New("away")},
+	} {
+		s, silent := silentSite(t)
+		a := &arriving{pool: s.pool, come: map[string]*supply.Pod{}, err: c.err}
+		if c.come {
+			a.come[silent] = &supply.Pod{}
+		}
+		s.round = New(s.config, a, s.platform)
+		s.now = s.now.Add(-time.Minute)
+		s.platform.Begin(silent)
+		s.round.health.accepted("plain/one", silent) // it was made by this one
+		removed := 0
+		for range 60 {
+			a.calls = 0
+			s.now = s.now.Add(time.Minute)
+			removed += len(s.run().Removed)
+		}
+		if removed != c.want {
+			t.Errorf("%s: %d pods are ended", name, removed)
+		}
+	}
+}

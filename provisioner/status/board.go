@@ -49,6 +49,7 @@ type Board struct {
 	totals  totals
 	history history
 	errors  []mishap // the last ones, the youngest last
+	named   named
 }
 
 // totals count since the program began.

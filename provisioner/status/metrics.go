@@ -112,7 +112,7 @@ func (b *Board) collectRound(rep *round.Report, put func(d *prometheus.Desc, kin
 		put(smaller, gauge, float64(shapes[name]), name)
 	}
 	if rep.Offline == nil {
-		collectJobs(rep, put)
+		b.collectJobs(rep, put)
 	}
 	counts := b.pods(rep)
 	for _, t := range append(slices.Clone(b.config.Templates), other) {
@@ -132,7 +132,7 @@ func waitsUntil(s backoff.State, now time.Time) int64 {
 
 // collectJobs puts where idle jobs get their places. In the mode offline-ads nobody
 // counts them.
-func collectJobs(rep *round.Report, put func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string)) {
+func (b *Board) collectJobs(rep *round.Report, put func(d *prometheus.Desc, kind prometheus.ValueType, value float64, labels ...string)) {
 	const gauge = prometheus.GaugeValue
 	var jobs int
 	var sum decision.Outcome
@@ -149,7 +149,7 @@ func collectJobs(rep *round.Report, put func(d *prometheus.Desc, kind prometheus
 		}
 	}
 	put(idle, gauge, float64(jobs))
-	for _, s := range access(rep) {
+	for _, s := range b.named.bound(access(rep)) {
 		put(schedds, gauge, float64(s.Idle), s.Name, s.Pool)
 	}
 	for name, n := range map[string]int{"free": sum.Free, "soon": sum.Soon, "coming": sum.Coming, "new": sum.New, "waiting": sum.Idle} {

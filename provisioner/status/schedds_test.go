@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,6 +34,58 @@ func TestSchedds(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("the metrics lack %s:\n%s", want, strings.Join(series(t, text), "\n"))
 		}
+	}
+}
+
+// Schedds of other pools say what they like, and none of this pool's disappears
+// because of them.
+func TestScheddsOfThisPoolComeFirst(t *testing.T) {
+	w := newWorld(t)
+	w.Lead()
+	rep := report(w.now)
+	rep.Groups[0].Schedds = []demand.Share{{Schedd: demand.Source{Name: "ap"}, Idle: 1}}
+	for i := range 2 * maxSchedds {
+		rep.Groups[0].Schedds = append(rep.Groups[0].Schedds, demand.Share{Schedd: demand.Source{Name: fmt.Sprint("guest", i), Pool: "cm.guest"}, Idle: 1 << 30})
+	}
+	w.Note(rep)
+	if _, text := w.get("/metrics"); !strings.Contains(text, `schedd_idle_jobs{pool="",schedd="ap"} 1`) {
+		t.Errorf("the pool's own schedd is not named:\n%s", strings.Join(series(t, text), "\n"))
+	}
+}
+
+// Prometheus keeps each series for weeks: names that change from round to round must
+// not make others without end.
+func TestScheddsThatChangeTheirNames(t *testing.T) {
+	w := newWorld(t)
+	w.Lead()
+	names := map[string]bool{}
+	for i := range 100 {
+		rep := report(w.now)
+		rep.Groups[0].Schedds = []demand.Share{{Schedd: demand.Source{Name: "ap"}, Idle: 1}}
+		for j := range 10 {
+			rep.Groups[0].Schedds = append(rep.Groups[0].Schedds, demand.Share{Schedd: demand.Source{Name: fmt.Sprintf("guest%d-%d", i, j), Pool: "cm.guest"}, Idle: 2})
+		}
+		w.Note(rep)
+		_, text := w.get("/metrics")
+		sum := 0
+		for _, line := range strings.Split(text, "\n") {
+			name, value, ok := strings.Cut(line, "} ")
+			if !ok || !strings.Contains(name, "_schedd_idle_jobs{") {
+				continue
+			}
+			names[name] = true
+			n, err := strconv.Atoi(value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum += n
+		}
+		if sum != 21 {
+			t.Fatalf("the schedds have %d jobs together, want 21", sum)
+		}
+	}
+	if len(names) > mostNamed+2 {
+		t.Errorf("there have been %d series", len(names))
 	}
 }
 

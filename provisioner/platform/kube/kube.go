@@ -371,7 +371,11 @@ func (c *Cluster) End(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return use(&p) == platform.Used }) {
+	// In a pod that is over, no job runs: the Job has made another one since.
+	over := func(p *corev1.Pod) bool {
+		return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
+	}
+	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !over(&p) && use(&p) == platform.Used }) {
 		return fmt.Errorf("ending %s: %w", name, platform.ErrBegun)
 	}
 	return c.remove(ctx, name, job, pods, func(o metav1.Object) *metav1.Preconditions {

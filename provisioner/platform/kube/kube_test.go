@@ -527,6 +527,36 @@ func TestUse(t *testing.T) {
 	}
 }
 
+// A Job whose first pod has had a job and is over may have a second one that is
+// silent. It would stay for ever if the first one counted.
+func TestEndOfASecondPod(t *testing.T) {
+	for phase, ends := range map[corev1.PodPhase]bool{corev1.PodFailed: true, corev1.PodRunning: false} {
+		w := newWorld(t, jobManifest)
+		if err := w.cluster.Create(t.Context(), spec1); err != nil {
+			t.Fatal(err)
+		}
+		w.Begin(spec1.Name)
+		first := w.pod(spec1.Name).DeepCopy()
+		second := first.DeepCopy()
+		second.Name, second.UID, second.ResourceVersion = first.Name+"-again", "second", ""
+		if _, err := w.client.CoreV1().Pods("ns").Create(t.Context(), second, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if first.Annotations == nil {
+			first.Annotations = map[string]string{}
+		}
+		first.Annotations[noncePrefix+"payload"] = "0123"
+		first.Spec.Containers = append(first.Spec.Containers, corev1.Container{Name: "payload"})
+		first.Status.Phase = phase
+		if _, err := w.client.CoreV1().Pods("ns").Update(t.Context(), first, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.cluster.End(t.Context(), spec1.Name); errors.Is(err, platform.ErrBegun) == ends || ends && err != nil {
+			t.Errorf("the first pod is %s: ending it: %v", phase, err)
+		}
+	}
+}
+
 // A node has a pod since the scheduler gave it one, or since it was made where the
 // manifest names the node. What no scheduler looks at, or may not look at, has no
 // node for long.
