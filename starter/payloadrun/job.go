@@ -48,6 +48,7 @@ type Job struct {
 
 	// temporary is where programs of the job put temporary files; empty for the sandbox.
 	temporary string
+	mounts    *payload.Mounts // what the job has in place of the machine's; nil for none
 
 	// Own is what the job's image runs by itself; nil if the job does not ask for it.
 	Own *OwnCommand

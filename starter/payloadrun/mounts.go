@@ -1,13 +1,17 @@
 package payloadrun
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"podstarter/classads"
+	"podstarter/condor/job"
 	"podstarter/condor/shadow"
 	"podstarter/payload"
 	"podstarter/starter/failure"
@@ -66,7 +70,7 @@ func (j *Job) mountOwn(c *Container) error {
 	if slices.Contains(m.Dirs, "/tmp") {
 		j.temporary = "/tmp"
 	}
-	c.mounts = m
+	j.mounts, c.mounts = m, m
 	j.Log.Info("The job has directories of its own in place of the machine's", "directories", m.Dirs, "shared memory", m.SharedMemory)
 	return nil
 }
@@ -110,4 +114,66 @@ func (j *Job) mountable(wanted []string) (dirs, mounted []string) {
 		}
 	}
 	return dirs, mounted
+}
+
+// hidden tells whether a standard file is to be opened on the machine, where the stock starter opens all of them (os_proc.cpp:StartJob): in the job's
+// mounts, its path may lead to another place.
+func (j *Job) hidden(file string) bool {
+	return j.mounts != nil && path.IsAbs(file) && !payload.Below(path.Clean(file), j.Sandbox.Scratch())
+}
+
+// passHidden opens such a file as the job's user, for the payload to have it open.
+func (j *Job) passHidden(s *Streams, spec *payload.Spec, name string, file *string) error {
+	if !j.hidden(*file) {
+		return nil
+	}
+	code, as, flags := shadow.HoldUnableToOpenInput, "standard input", unix.O_RDONLY
+	if name != payload.Stdin {
+		code, as, flags = shadow.HoldUnableToOpenOutput, "standard output", unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC
+		if name == payload.Stderr {
+			as = "standard error"
+		}
+		if spec.Append {
+			flags = unix.O_WRONLY | unix.O_CREAT | unix.O_APPEND
+		}
+	}
+	var fd int
+	err := j.Sandbox.Payload().Do(func() (err error) {
+		fd, err = openOnMachine(*file, flags)
+		if err != nil && flags&unix.O_TRUNC != 0 && !errors.Is(err, unix.ENOENT) { // what cannot be truncated may still be writable
+			fd, err = openOnMachine(*file, flags&^unix.O_TRUNC)
+		}
+		return err
+	})
+	if err != nil {
+		var errno unix.Errno
+		if !errors.As(err, &errno) {
+			return failure.New(shadow.VacateContainerError, 0, fmt.Errorf("open %s as %s: %w", *file, as, err))
+		}
+		return failure.New(code, int(errno), errors.New(job.OpenFailure(*file, as, errno)))
+	}
+	s.pass(spec, name, os.NewFile(uintptr(fd), *file))
+	*file = ""
+	return nil
+}
+
+// openOnMachine opens a file as the wrapper's launcher does. A FIFO without a peer must not delay the start.
+func openOnMachine(file string, flags int) (int, error) {
+	fd, err := unix.Open(file, flags|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o666)
+	if err != nil {
+		return -1, err
+	}
+	var st unix.Stat_t
+	err = unix.Fstat(fd, &st)
+	if err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		err = unix.EISDIR
+	}
+	if err == nil {
+		err = unix.SetNonblock(fd, false)
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
 }

@@ -115,3 +115,58 @@ func TestOwnMounts(t *testing.T) {
 func dirs(all ...string) func(*payload.Mounts) {
 	return func(m *payload.Mounts) { m.Dirs = append([]string(nil), all...) }
 }
+
+// TestFilesOnTheMachine: standard files that are not in the sandbox are those of the machine, whatever is mounted for the job.
+func TestFilesOnTheMachine(t *testing.T) {
+	machine := t.TempDir()
+	must(t, os.WriteFile(machine+"/in", []byte("text"), 0o644))
+	must(t, os.WriteFile(machine+"/out", []byte("old"), 0o644))
+	for name, tt := range map[string]struct {
+		job     string
+		mounts  bool
+		passed  []string
+		content string // of out
+		code    int
+		subcode int
+	}{
+		"all":           {job: `In = "M/in"` + "\n" + `Out = "M/out"` + "\n" + `Err = "M/out"`, mounts: true, passed: []string{"stdin", "stdout", "stderr"}, content: "one\ntwo\n"},
+		"apart":         {job: `Out = "M/out"` + "\n" + `Err = "M/err"`, mounts: true, passed: []string{"stdout", "stderr"}, content: "one\n"},
+		"errors alone":  {job: `Err = "M/out"`, mounts: true, passed: []string{"stderr"}, content: "two\n"},
+		"none":          {mounts: true, content: "old"},
+		"no mounts":     {job: `Out = "M/out"`, content: "old"},
+		"no input":      {job: `In = "M/none"`, mounts: true, code: shadow.HoldUnableToOpenInput, subcode: 2},
+		"a directory":   {job: `In = "M"`, mounts: true, code: shadow.HoldUnableToOpenInput, subcode: 21},
+		"no such place": {job: `Out = "M/none/out"`, mounts: true, code: shadow.HoldUnableToOpenOutput, subcode: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			must(t, os.WriteFile(machine+"/out", []byte("old"), 0o644))
+			j := aJob(t, strings.ReplaceAll(tt.job, "M", machine), map[string]string{"MOUNT_UNDER_SCRATCH": "/var/tmp"})
+			j.Info.FileTransfer = false
+			w := &wrapper{mounts: tt.mounts}
+			c, _, _, _ := container(t, w)
+			must(t, j.MakeUnderScratch(c))
+			_, spec, err := j.Main("a", "", nil)
+			must(t, err)
+			must(t, j.Rehearse(t.Context(), c, spec))
+			if tt.mounts && len(w.specs) > 0 {
+				t.Errorf("a rehearsal in the job's mounts: %+v", w.specs)
+			}
+			s, files, err := j.OpenStreams(t.Context(), nil, &spec)
+			if tt.code != 0 {
+				if f := failure.Of(err); err == nil || f.Code != tt.code || f.Subcode != tt.subcode {
+					t.Errorf("%v", err)
+				}
+				return
+			}
+			must(t, err)
+			if diff := cmp.Diff(tt.passed, spec.Passed); diff != "" || len(files) != len(tt.passed) {
+				t.Errorf("%d files (-want +got):\n%s", len(files), diff)
+			}
+			must(t, spec.Validate())
+			must(t, runWith(t, s, &spec, files, "echo one; echo two >&2").Wait())
+			if text, err := os.ReadFile(machine + "/out"); err != nil || string(text) != tt.content {
+				t.Errorf("%q, %v", text, err)
+			}
+		})
+	}
+}
