@@ -109,7 +109,7 @@ func (a *agent) openPlace(path, sandbox string) (place, error) {
 	if err == nil {
 		err = unix.Fstat(fd, &st)
 	}
-	p.dev, p.ino = uint64(st.Dev), st.Ino
+	p.dev, p.ino = st.Dev, st.Ino
 	if err == nil && !mayHide(is, sandbox) {
 		err = fmt.Errorf("%w: nothing may be mounted over %s, which is needed to run the job", unix.EINVAL, is)
 	}
