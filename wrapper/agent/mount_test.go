@@ -56,13 +56,13 @@ func TestMounts(t *testing.T) {
 	if !agenttest.Root() {
 		t.Skip("only root can mount; the same test runs as root")
 	}
-	machine := agenttest.PublicDir(t)
 	later := agenttest.PublicDir(t)
+	machine := later + "/machine"
 	if err := unix.Mount("shared", later, "tmpfs", 0, ""); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(later, unix.MNT_DETACH) })
-	if err := errors.Join(unix.Mount("", later, "", unix.MS_SHARED, ""), os.Mkdir(later+"/x", 0o755)); err != nil {
+	if err := errors.Join(unix.Mount("", later, "", unix.MS_SHARED, ""), os.Mkdir(later+"/x", 0o755), os.Mkdir(machine, 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	sandbox := mountedSandbox(t, parents(machine)...)
@@ -87,6 +87,13 @@ func TestMounts(t *testing.T) {
 	out, err = runHere(t, c, "second", m, "cat "+machine+"/mine /dev/shm/mine; grep -c 'later' /proc/self/mountinfo")
 	if err != nil || out != "mine\nmine\n1\n" {
 		t.Errorf("the next run found %q, %v", out, err)
+	}
+	uid, gid := agenttest.Payload()
+	p := newPipes(t)
+	session := payload.Spec{Activation: "session", UID: uid, GID: gid, Dir: "/", Env: []string{"PATH=/usr/bin:/bin"}, Umask: 0o022}
+	x := execute(t, c, beside(session, "cat "+machine+"/mine /dev/shm/mine"), p.ExecFiles)
+	if status := execEnded(t, x); status != 0 {
+		t.Errorf("beside it, status %#x", status)
 	}
 	if text, err := os.ReadFile(sandbox + machine + "/mine"); err != nil || string(text) != "mine\n" {
 		t.Errorf("the sandbox has %q, %v", text, err)
@@ -122,6 +129,11 @@ func TestMountsRefused(t *testing.T) {
 		}, stage: payload.StageScratch},
 		"a link": {prepare: func(s string) error {
 			return errors.Join(os.MkdirAll(s+filepath.Dir(machine), 0o755), os.Symlink("/root", s+machine))
+		}, stage: payload.StageScratch},
+		"a link in the sandbox": {prepare: func(s string) error {
+			up := strings.Repeat("../", strings.Count(machine, "/")-1)
+			uid, gid := agenttest.Payload()
+			return errors.Join(os.MkdirAll(s+filepath.Dir(machine), 0o755), os.Mkdir(s+"/own", 0o755), os.Chown(s+"/own", uid, gid), os.Symlink(up+"own", s+machine))
 		}, stage: payload.StageScratch},
 		"a link above":          {prepare: func(s string) error { return os.Symlink("/", s+"/"+strings.Split(machine, "/")[1]) }, stage: payload.StageScratch},
 		"a directory of root":   {prepare: func(s string) error { return os.MkdirAll(s+machine, 0o755) }, stage: payload.StageScratch},
