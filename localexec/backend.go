@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"podstarter/payload"
 	"podstarter/payload/procfamily"
 )
@@ -25,6 +27,9 @@ type Options struct {
 	// machine; nil if user IDs are for payloads alone. Wrapper and payload then run as that user, as without root: what is
 	// killed is what descends from the wrapper, never what belongs to the user. Only for root, which can switch.
 	As *Account
+	// Mounts lets payloads have directories of their own in place of the machine's, by a mount namespace for each wrapper. It has no
+	// effect without the rights for it, or with As.
+	Mounts bool
 	// Program is the file to run as the wrapper; "" is this program.
 	Program string
 	// Runtime is the machine's runtime of images, for Audit and Probe.
@@ -49,6 +54,7 @@ type Backend struct {
 	root    bool // payloads have user IDs of their own
 	as      *Account
 	runtime Runtime
+	mounts  bool // wrappers have mount namespaces of their own
 }
 
 // self is this program, even if its file was replaced or removed since the start.
@@ -70,6 +76,7 @@ func New(o Options) (*Backend, error) {
 		}
 		b.root = false
 	}
+	b.mounts = o.Mounts && b.root && mayMount()
 	if b.root && (o.UID <= 0 || o.Users <= 0) {
 		return nil, fmt.Errorf("run payloads beside the starter: cannot use %d user IDs from %d on; both numbers must be above 0", o.Users, o.UID)
 	}
@@ -131,4 +138,11 @@ func (l *lease) killLeftovers(ctx context.Context) error {
 	}
 	defer killer.Close()
 	return procfamily.OfUser("/proc", l.uid).Kill(ctx, killer)
+}
+
+// mayMount tells whether this process has the right to mount (CAP_SYS_ADMIN), which root lacks in most containers.
+func mayMount() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }

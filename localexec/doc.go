@@ -9,6 +9,9 @@
 // payload is the same user as the starter: it can kill the starter and read its files, as
 // under condor_starter.
 //
+// Root's wrappers have a mount namespace each ([Options.Mounts]), in which directories of the sandbox can take the place of
+// the machine's for all that the payload runs. It ends with the last of these processes.
+//
 // If the starter dies, so do wrapper and payload: the wrapper sees the end of its
 // connection and also gets a signal (prctl(2), PR_SET_PDEATHSIG). If someone kills the
 // wrapper itself, root's next lease of the user ID kills what is left; without root, the

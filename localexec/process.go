@@ -40,6 +40,10 @@ func startWrapper(l *lease, nonce string) (*process, error) {
 		cmd.ExtraFiles = []*os.File{l.lock}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
+	if b.mounts {
+		cmd.Args = append(cmd.Args, "-own-mounts")
+		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
+	}
 	if as := b.as; as != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(as.UID), Gid: uint32(as.GID)}
 		for _, g := range as.Groups {

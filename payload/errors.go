@@ -20,6 +20,8 @@ var (
 const (
 	StageSpec     = "spec"     // the request itself is invalid
 	StageLink     = "link"     // make the link in the container's file system
+	StageScratch  = "scratch"  // find the payload's directory that is to be mounted
+	StageMount    = "mount"    // mount it in place of the machine's
 	StageFork     = "fork"     // make the new process
 	StageIdentity = "identity" // groups, gid, uid, capabilities, no_new_privs
 	StageChdir    = "chdir"

@@ -89,9 +89,9 @@ func (e *Exec) Validate() error {
 	if err := e.Checked().Validate(); err != nil {
 		return err
 	}
-	if s := &e.Spec; len(s.Links) > 0 || s.Stdin != "" || s.Stdout != "" || s.Stderr != "" || s.Append ||
+	if s := &e.Spec; len(s.Links) > 0 || s.Mounts != nil || s.Stdin != "" || s.Stdout != "" || s.Stderr != "" || s.Append ||
 		len(s.Passed) > 0 || len(s.Program) > 0 || s.Itself || s.AsRoot || s.Capture > 0 || s.Rehearse {
-		return errors.New("a process beside the payload can have no link, no files by name, and nothing else that is only for a run")
+		return errors.New("a process beside the payload can have no link, no mount, no files by name, and nothing else that is only for a run")
 	}
 	if len(e.Others) > maxAttempts {
 		return fmt.Errorf("%d programs to try, at most %d are allowed", len(e.Others), maxAttempts)

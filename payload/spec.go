@@ -27,6 +27,8 @@ type Hello struct {
 	// NoNewPrivs is the wrapper's own no_new_privs bit (proc(5), /proc/PID/status). The
 	// payload always has it.
 	NoNewPrivs bool `json:"no_new_privs"`
+	// OwnMounts says that the wrapper has a mount namespace to itself, and can mount there what a [Spec] asks for.
+	OwnMounts bool `json:"own_mounts,omitempty"`
 	// Version is the version of the wrapper's build, for the log.
 	Version string `json:"version,omitempty"`
 	// Busy says that the wrapper serves another connection: it closes this one right after
@@ -74,6 +76,8 @@ type Spec struct {
 	// makes missing directories above them, replaces empty directories, and removes those links before
 	// the next start that asks for others. Only for a wrapper in its own container.
 	Links []Link
+	// Mounts are made before the start, unless an earlier start has asked for the same; they cannot change. nil: none are asked for.
+	Mounts *Mounts
 	// Program, if not empty, is the content of the program file; Path is then only its name.
 	// The file is not in the container's file system, but a script's interpreter is.
 	Program []byte

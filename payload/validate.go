@@ -97,6 +97,12 @@ func (s *Spec) Validate() error {
 		}
 		files = append(files, l.At, l.To)
 	}
+	if err := s.Mounts.Validate(); err != nil {
+		return err
+	}
+	if s.Mounts != nil {
+		files = append(append(files, s.Mounts.Sandbox), s.Mounts.Dirs...)
+	}
 	for _, file := range files {
 		if len(file) >= maxPath || strings.IndexByte(file, 0) >= 0 {
 			return fmt.Errorf("path %.40q... has a NUL byte or %d bytes or more", file, maxPath)

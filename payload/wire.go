@@ -157,34 +157,35 @@ func unmarshalStrict(data []byte, v any) error {
 
 // wireSpec is Spec as it goes over the socket.
 type wireSpec struct {
-	Activation string   `json:"activation"`
-	UID        int      `json:"uid"`
-	GID        int      `json:"gid"`
-	Groups     []int    `json:"groups,omitempty"`
-	Path       raw      `json:"path"`
-	Args       []raw    `json:"args,omitempty"`
-	Env        []raw    `json:"env,omitempty"`
-	ImageEnv   bool     `json:"image_env,omitempty"`
-	HideEnv    []raw    `json:"hide_env,omitempty"`
-	SearchPath bool     `json:"search_path,omitempty"`
-	Dir        raw      `json:"dir"`
-	Links      [][2]raw `json:"links,omitempty"`
-	Program    []byte   `json:"program,omitempty"`
-	Itself     bool     `json:"itself,omitempty"`
-	AsRoot     bool     `json:"as_root,omitempty"`
-	Capture    int      `json:"capture,omitempty"`
-	Umask      int      `json:"umask"`
-	Stdin      raw      `json:"stdin,omitempty"`
-	Stdout     raw      `json:"stdout,omitempty"`
-	Stderr     raw      `json:"stderr,omitempty"`
-	Append     bool     `json:"append,omitempty"`
-	Passed     []string `json:"passed,omitempty"`
-	Rehearse   bool     `json:"rehearse,omitempty"`
-	Nice       int      `json:"nice,omitempty"`
-	CPUs       []int    `json:"cpus,omitempty"`
-	MaxTasks   int      `json:"max_tasks,omitempty"`
-	NoNetwork  bool     `json:"no_network,omitempty"`
-	Limits     []Limit  `json:"limits,omitempty"`
+	Activation string      `json:"activation"`
+	UID        int         `json:"uid"`
+	GID        int         `json:"gid"`
+	Groups     []int       `json:"groups,omitempty"`
+	Path       raw         `json:"path"`
+	Args       []raw       `json:"args,omitempty"`
+	Env        []raw       `json:"env,omitempty"`
+	ImageEnv   bool        `json:"image_env,omitempty"`
+	HideEnv    []raw       `json:"hide_env,omitempty"`
+	SearchPath bool        `json:"search_path,omitempty"`
+	Dir        raw         `json:"dir"`
+	Links      [][2]raw    `json:"links,omitempty"`
+	Mounts     *wireMounts `json:"mounts,omitempty"`
+	Program    []byte      `json:"program,omitempty"`
+	Itself     bool        `json:"itself,omitempty"`
+	AsRoot     bool        `json:"as_root,omitempty"`
+	Capture    int         `json:"capture,omitempty"`
+	Umask      int         `json:"umask"`
+	Stdin      raw         `json:"stdin,omitempty"`
+	Stdout     raw         `json:"stdout,omitempty"`
+	Stderr     raw         `json:"stderr,omitempty"`
+	Append     bool        `json:"append,omitempty"`
+	Passed     []string    `json:"passed,omitempty"`
+	Rehearse   bool        `json:"rehearse,omitempty"`
+	Nice       int         `json:"nice,omitempty"`
+	CPUs       []int       `json:"cpus,omitempty"`
+	MaxTasks   int         `json:"max_tasks,omitempty"`
+	NoNetwork  bool        `json:"no_network,omitempty"`
+	Limits     []Limit     `json:"limits,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -192,7 +193,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireSpec{
 		Activation: s.Activation, UID: s.UID, GID: s.GID, Groups: s.Groups,
 		Path: raw(s.Path), Args: rawList(s.Args), Env: rawList(s.Env),
-		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Links: rawLinks(s.Links),
+		ImageEnv: s.ImageEnv, HideEnv: rawList(s.HideEnv), SearchPath: s.SearchPath, Dir: raw(s.Dir), Links: rawLinks(s.Links), Mounts: rawMounts(s.Mounts),
 		Program: s.Program, Itself: s.Itself, AsRoot: s.AsRoot, Capture: s.Capture, Umask: s.Umask,
 		Stdin: raw(s.Stdin), Stdout: raw(s.Stdout), Stderr: raw(s.Stderr),
 		Append: s.Append, Passed: s.Passed, Rehearse: s.Rehearse, Nice: s.Nice, CPUs: s.CPUs, MaxTasks: s.MaxTasks, NoNetwork: s.NoNetwork, Limits: s.Limits,
@@ -208,7 +209,7 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	*s = Spec{
 		Activation: w.Activation, UID: w.UID, GID: w.GID, Groups: w.Groups,
 		Path: string(w.Path), Args: stringList(w.Args), Env: stringList(w.Env),
-		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Links: linkList(w.Links),
+		ImageEnv: w.ImageEnv, HideEnv: stringList(w.HideEnv), SearchPath: w.SearchPath, Dir: string(w.Dir), Links: linkList(w.Links), Mounts: mountsOf(w.Mounts),
 		Program: w.Program, Itself: w.Itself, AsRoot: w.AsRoot, Capture: w.Capture, Umask: w.Umask,
 		Stdin: string(w.Stdin), Stdout: string(w.Stdout), Stderr: string(w.Stderr),
 		Append: w.Append, Passed: w.Passed, Rehearse: w.Rehearse, Nice: w.Nice, CPUs: w.CPUs, MaxTasks: w.MaxTasks, NoNetwork: w.NoNetwork, Limits: w.Limits,

@@ -66,11 +66,10 @@ func TestMachineKnobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	const (
-		own, everybodys = "shared memory: \n", "shared memory: machine\n"
-		gone, left      = "machine's shared memory: machine\n", "machine's shared memory: left machine\n"
-		ownTmp, tmp     = "temporary: \n", "temporary: machine\n"
-		cleanTmp, inTmp = "machine's temporary: \n", "machine's temporary: left\n"
-		ended           = "(1) Normal termination (return value 3)\n"
+		own, everybodys  = "shared memory: \n", "shared memory: machine\n"
+		gone, left       = "machine's shared memory: machine\n", "machine's shared memory: left machine\n"
+		ownTmp, cleanTmp = "temporary: \n", "machine's temporary: \n"
+		ended            = "(1) Normal termination (return value 3)\n"
 	)
 	starters := map[string]string{"stock": "/usr/sbin/condor_starter", "ours": starter}
 	for name, jobs := range map[string]map[string][]string{
@@ -79,11 +78,11 @@ func TestMachineKnobs(t *testing.T) {
 			"everybody": {everybodys, ownTmp, "device opened\n", left, cleanTmp},
 			"processes": {own, ownTmp, "a process of the job's own namespace\n", "no processes of others\n", "device opened\n", gone},
 		},
-		// It makes no control groups and mounts nothing.
+		// It makes no control groups.
 		"ours": {
-			"default":   {everybodys, tmp, "device opened\n", gone, inTmp},
-			"everybody": {everybodys, tmp, "device opened\n", gone, inTmp},
-			"processes": {everybodys, tmp, "device opened\n", gone, inTmp},
+			"default":   {own, ownTmp, "device opened\n", gone, cleanTmp},
+			"everybody": {everybodys, ownTmp, "device opened\n", gone, cleanTmp},
+			"processes": {own, ownTmp, "device opened\n", gone, cleanTmp},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func (a *activation) start(ctx context.Context) error {
 	}
 	first := a.work.runs == 0
 	if first { // after a checkpoint all is as it was
-		if err := a.job.MakeUnderScratch(); err != nil {
+		if err := a.job.MakeUnderScratch(a.work.container); err != nil {
 			return err
 		}
 		if err := a.site.places.SetUp(ctx, a.sitePrograms(), a.work.container); err != nil {

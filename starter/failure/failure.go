@@ -59,6 +59,12 @@ func OfStart(err error, cmd job.Command) error {
 	case payload.StageLink:
 		return New(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf(
 			"%s cannot be another name for a place in this container (container_target_dir, mount_under_scratch, or a bind path): %s; choose a path that the image does not have, or leave it out", s.Path, s.Detail))
+	case payload.StageScratch:
+		return New(shadow.HoldFailedToCreateProcess, int(s.Errno), fmt.Errorf(
+			"%s cannot take the place of a directory of this machine: %s; it must be a directory of the job, and not reached by symbolic links", s.Path, s.Detail))
+	case payload.StageMount:
+		return New(shadow.VacateScratchDirError, 0, fmt.Errorf(
+			"this machine cannot give the job a directory of its own in place of %s (MOUNT_UNDER_SCRATCH, MOUNT_PRIVATE_DEV_SHM): %s", s.Path, s.Detail))
 	case payload.StageStdin:
 		return open(shadow.HoldUnableToOpenInput, "standard input")
 	case payload.StageStdout:

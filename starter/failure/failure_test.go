@@ -40,6 +40,14 @@ func TestWhatFailuresMeanToTheJob(t *testing.T) {
 			OfStart(&payload.StartError{Stage: payload.StageChdir, Path: "/home/a", Errno: syscall.ENOENT}, cmd),
 			shadow.HoldFailedToCreateProcess, 2, `Failed to execute '/bin/nosuch' with arguments a: Cannot access initial working directory "/home/a" (errno=2: 'No such file or directory')`,
 		},
+		"a link in the place of a directory": {
+			OfStart(&payload.StartError{Stage: payload.StageScratch, Path: "/s/tmp", Errno: syscall.ELOOP, Detail: "too many links"}, cmd),
+			shadow.HoldFailedToCreateProcess, 40, "/s/tmp cannot take the place of a directory of this machine: too many links",
+		},
+		"a mount that fails": {
+			OfStart(&payload.StartError{Stage: payload.StageMount, Path: "/tmp", Errno: syscall.EPERM, Detail: "not permitted"}, cmd),
+			shadow.VacateScratchDirError, 0, "in place of /tmp (MOUNT_UNDER_SCRATCH, MOUNT_PRIVATE_DEV_SHM): not permitted",
+		},
 		"no standard input": {
 			OfStart(&payload.StartError{Stage: payload.StageStdin, Path: "/x/in", Errno: syscall.EACCES}, cmd),
 			shadow.HoldUnableToOpenInput, 13, "Failed to open '/x/in' as standard input: Permission denied (errno 13)",

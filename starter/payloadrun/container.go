@@ -44,6 +44,7 @@ type Options struct {
 type Container struct {
 	payload.Container
 	Options
+	mounts    *payload.Mounts  // for all that is started; nil for none
 	table     *proctable.Table // the payload's processes; nil where the starter does not see them
 	occupancy occupancy
 }
@@ -108,6 +109,7 @@ func (c *Container) Start(ctx context.Context, spec payload.Spec, files ...*os.F
 	c.occupancy = unknown
 	c.Client().Memory().Begin()
 	spec.NoNetwork = spec.NoNetwork || c.NoNetwork
+	spec.Mounts = c.mounts
 	started, err := c.Client().Start(ctx, spec, files...)
 	if err != nil && spec.NoNetwork {
 		err = c.withoutNetwork(err)

@@ -45,6 +45,7 @@ type wrapper struct {
 	sweepErr        error
 	exit            payload.Exit
 	hang            bool // what was started does not end by itself
+	mounts          bool // it has mounts of its own
 	oom             bool // its control group shows a kill for want of memory
 
 	mu     sync.Mutex
@@ -52,7 +53,7 @@ type wrapper struct {
 	specs  []payload.Spec
 }
 
-func (w *wrapper) Hello() payload.Hello     { return payload.Hello{PID: w.pid} }
+func (w *wrapper) Hello() payload.Hello     { return payload.Hello{PID: w.pid, OwnMounts: w.mounts} }
 func (w *wrapper) SharesPIDNamespace() bool { return w.shares }
 
 func (w *wrapper) Start(_ context.Context, s payload.Spec, _ ...*os.File) (payload.Started, error) {

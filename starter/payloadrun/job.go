@@ -46,6 +46,10 @@ type Job struct {
 	// Contained is the image in which the machine's runtime runs the job; nil in a pod, and without an image.
 	Contained *Contained
 
+	// temporary is where programs of the job put temporary files; empty for the sandbox.
+	temporary string
+	mounts    *payload.Mounts // what the job has in place of the machine's; nil for none
+
 	// Own is what the job's image runs by itself; nil if the job does not ask for it.
 	Own *OwnCommand
 	// ImageEnv are the variables of an image whose container was made with another one.
@@ -125,7 +129,7 @@ func (j *Job) Surroundings() job.Surroundings {
 		iwd = j.Info.RemoteIwd // as written, even if relative to the sandbox
 	}
 	around := job.Surroundings{
-		InPod: j.Settings.InPod(), Node: j.Info.Node,
+		InPod: j.Settings.InPod(), Node: j.Info.Node, TmpDir: j.temporary,
 		Scratch: place.Scratch, Iwd: iwd, FileTransfer: place.FileTransfer,
 		Slot: j.Slot, StarterPID: os.Getpid(), Home: home,
 		Machine: j.Machine, Secrets: j.Secrets, Environ: j.Environ, ChirpConfig: given.Chirp, WrapperWorks: given.WrapperWorks,

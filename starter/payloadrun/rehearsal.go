@@ -51,7 +51,7 @@ const (
 // another: that is an output file still to be made directly in the sandbox, or a regular file
 // there whose owner has this permission. What a relative path means is known only at the start.
 func (j *Job) doubtful(file string, permission uint32) string {
-	if !path.IsAbs(file) {
+	if !path.IsAbs(file) || j.hidden(file) {
 		return ""
 	}
 	name, inside := strings.CutPrefix(file, j.Sandbox.Scratch()+"/")

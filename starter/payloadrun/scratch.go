@@ -3,6 +3,7 @@ package payloadrun
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -53,23 +54,31 @@ func (j *Job) underScratch() (dirs []string, links []payload.Link, err error) {
 	return dirs, links, nil
 }
 
-// MakeUnderScratch makes the directories of mount_under_scratch in the sandbox, once the input is there. A
-// directory that came with the input stays.
-func (j *Job) MakeUnderScratch() error {
+// MakeUnderScratch makes the directories of mount_under_scratch in the sandbox, once the input is there, and those that the
+// site mounts for each job without an image. A directory that came with the input stays.
+func (j *Job) MakeUnderScratch(c *Container) error {
 	dirs, _, err := j.underScratch()
 	if err != nil {
 		return failure.New(shadow.HoldFailedToCreateProcess, 0, err)
 	}
 	for _, dir := range dirs {
-		made := ""
-		for part := range strings.SplitSeq(dir, "/") {
-			made = path.Join(made, part)
-			if err := j.Sandbox.Mkdir(made, scratchMode); errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENAMETOOLONG) {
-				return failure.New(shadow.HoldFailedToCreateProcess, int(unix.ENOTDIR), fmt.Errorf(
-					"mount_under_scratch names /%.200s, and a directory %.200s in the sandbox would take its place, but there is something else by that name, or it is too long", dir, made))
-			} else if err != nil {
-				return failure.New(shadow.VacateScratchDirError, 0, fmt.Errorf("make the directory of mount_under_scratch = /%.200s: %w", dir, err))
-			}
+		if err := j.makeInSandbox(dir, scratchMode, "mount_under_scratch"); err != nil {
+			return err
+		}
+	}
+	return j.mountOwn(c)
+}
+
+// makeInSandbox makes a directory, and those above it, for whoever wants it mounted.
+func (j *Job) makeInSandbox(dir string, mode fs.FileMode, wanted string) error {
+	made := ""
+	for part := range strings.SplitSeq(dir, "/") {
+		made = path.Join(made, part)
+		if err := j.Sandbox.Mkdir(made, mode); errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENAMETOOLONG) {
+			return failure.New(shadow.HoldFailedToCreateProcess, int(unix.ENOTDIR), fmt.Errorf(
+				"%s names /%.200s, and a directory %.200s in the sandbox would take its place, but there is something else by that name, or it is too long", wanted, dir, made))
+		} else if err != nil {
+			return failure.New(shadow.VacateScratchDirError, 0, fmt.Errorf("make the directory of %s = /%.200s: %w", wanted, dir, err))
 		}
 	}
 	return nil

@@ -74,7 +74,8 @@ func TestUnderScratch(t *testing.T) {
 			for name, text := range tt.input {
 				must(t, os.WriteFile(j.Sandbox.Scratch()+"/"+name, []byte(text), 0o644))
 			}
-			err := j.MakeUnderScratch()
+			c, _, _, _ := container(t, &wrapper{})
+			err := j.MakeUnderScratch(c)
 			var spec payload.Spec
 			if err == nil {
 				_, spec, err = j.Main("a", "", nil)
@@ -103,7 +104,7 @@ func TestUnderScratch(t *testing.T) {
 					t.Errorf("%s: %v, %v", dir, info, err)
 				}
 			}
-			must(t, j.MakeUnderScratch()) // after a checkpoint
+			must(t, j.MakeUnderScratch(c)) // after a checkpoint
 		})
 	}
 }

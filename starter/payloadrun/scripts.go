@@ -3,6 +3,7 @@ package payloadrun
 import (
 	"context"
 	"errors"
+	"slices"
 	"syscall"
 
 	"podstarter/classads"
@@ -104,7 +105,7 @@ func (s *Scripts) run(ctx context.Context, c *Container, which string) (*job.Scr
 		Dir: place.Iwd, Umask: Umask, Nice: job.ScriptNice,
 		Limits: append([]payload.Limit{{Resource: "core", Soft: j.coreLimit(), Hard: j.coreLimit()}}, j.taskLimit()...), MaxTasks: j.Settings.MaxTasks,
 	})
-	if f := (*payload.StartError)(nil); errors.As(err, &f) && f.Stage == payload.StageLink {
+	if f := (*payload.StartError)(nil); errors.As(err, &f) && slices.Contains([]string{payload.StageLink, payload.StageScratch, payload.StageMount}, f.Stage) {
 		return nil, failure.OfStart(err, cmd)
 	} else if f != nil {
 		return nil, failure.New(shadow.HoldFailedToCreateProcess, int(f.Errno), errors.New(job.ScriptExecFailure(cmd, f.Errno, f.Detail)))

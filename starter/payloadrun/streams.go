@@ -89,12 +89,24 @@ func (j *Job) OpenStreams(ctx context.Context, sh StreamShadow, spec *payload.Sp
 	var err error
 	if stdio.In.Stream {
 		err = open(payload.Stdin, stdio.In, false)
+	} else {
+		err = j.passHidden(s, spec, payload.Stdin, &spec.Stdin)
 	}
-	if err == nil && stdio.Out.Stream {
+	same := spec.Stderr != "" && spec.Stderr == spec.Stdout
+	switch {
+	case err != nil:
+	case stdio.Out.Stream:
 		err = open(payload.Stdout, stdio.Out, true)
+	default:
+		err = j.passHidden(s, spec, payload.Stdout, &spec.Stdout)
 	}
 	switch {
-	case err != nil || !stdio.Err.Stream:
+	case err != nil:
+	case same && spec.Stdout == "": // it was hidden
+		spec.Stderr = ""
+		s.pass(spec, payload.Stderr, s.passed[len(s.passed)-1])
+	case !stdio.Err.Stream:
+		err = j.passHidden(s, spec, payload.Stderr, &spec.Stderr)
 	case stdio.Out == stdio.Err:
 		// One pipe, so that neither overwrites the other.
 		s.pass(spec, payload.Stderr, s.passed[len(s.passed)-1])

@@ -76,7 +76,6 @@ var knobsWithoutEffect = []withoutEffect{
 	{name: "DOCKER_RUN_AS_ROOT", on: anywhere, means: "jobs are never root", instead: "remove DOCKER_RUN_AS_ROOT; a job that needs to be root cannot run here", harmless: isFalse},
 	{name: "SINGULARITY_EXTRA_ARGUMENTS", on: inPods, means: "no Apptainer is called", instead: "the payload container in the pod's manifest"},
 	{name: "MOUNT_UNDER_SCRATCH", on: inPods, means: "/tmp and /var/tmp are private anyway, and nothing else is mounted for a job", instead: "mount_under_scratch in jobs, which is obeyed", harmless: onlyTemporary},
-	{name: "MOUNT_UNDER_SCRATCH", on: withoutPod, means: "it counts for jobs in images; others have the directories of the machine, and what they leave in /tmp and /var/tmp stays there", instead: useImages},
 	{name: "SINGULARITY_IS_SETUID", on: anywhere, means: "no job gets rights from a program's set-user-ID bit, so that an Apptainer that needs it does not work", instead: "an Apptainer that works without; see docs/admin/plain.md", harmless: isFalse},
 	{name: "USE_PID_NAMESPACES", on: inPods, means: "the mode of the pod decides which processes a job sees", instead: "another mode; see docs/admin/modes.md", harmless: isFalse},
 	{name: "USE_PID_NAMESPACES", on: withoutPod, means: "a job sees the processes of the machine", instead: useImages + " (SINGULARITY_USE_PID_NAMESPACES)", harmless: isFalse},

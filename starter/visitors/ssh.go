@@ -149,7 +149,7 @@ func (d *Desk) execute(ctx context.Context, client payload.Wrapper, e payload.Ex
 // sessionSpec is the job's own spec with the environment of a login
 // (condor_ssh_to_job_shell_setup; sshd(8), "login process").
 func (d *Desk) sessionSpec(s payload.Spec, pid int, login owner.Login, r sshtojob.Request) payload.Spec {
-	s.Links, s.Stdin, s.Stdout, s.Stderr, s.Append = nil, "", "", "", false
+	s.Links, s.Mounts, s.Stdin, s.Stdout, s.Stderr, s.Append = nil, nil, "", "", "", false
 	s.Passed, s.Program, s.Capture, s.SearchPath = nil, nil, 0, false
 	name := loginName(d.ownerName())
 	d.mu.Lock()

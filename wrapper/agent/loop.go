@@ -41,6 +41,8 @@ type agent struct {
 	going      bool                   // a stop signal came, and conn is waited for
 	clean      bool                   // nothing was started since the last sweep
 	links      []madeLink             // made for the payload
+	ownMounts  bool                   // the mount namespace is this wrapper's
+	mounts     *payload.Mounts        // made for the payload
 	last       struct{ uid, gid int } // of the latest run of any connection; 0 before the first
 	soiled     string                 // what the last sweep could not clean; empty if it could
 

@@ -56,6 +56,7 @@ asks for it, and kills it when the starter is gone. docs/developer/protocol.md s
 //
 //	-control DIR      the control directory
 //	-companion        not alone in its container: started by localexec
+//	-own-mounts       started in a mount namespace of its own
 //	-pilot UID:GROUP  the pilot runs as this user and not as root; members of
 //	                  the group may enter the control directory
 //	-hold             in a puller: do nothing until a signal says to leave
@@ -75,6 +76,7 @@ func Main(args []string) int {
 	flags.SetOutput(os.Stderr)
 	dir := flags.String("control", "", "control `directory`")
 	companion := flags.Bool("companion", false, "run beside a starter on the same machine")
+	ownMounts := flags.Bool("own-mounts", false, "started in a mount namespace of its own")
 	var peer *pilot
 	flags.Func("pilot", "`UID:GROUP` of a pilot without root", func(text string) (err error) {
 		peer, err = parsePilot(text)
@@ -103,7 +105,13 @@ func Main(args []string) int {
 		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP] | -hold", WrapperName)
 		return exitUsage
 	}
-	a, err := begin(*dir, *companion, peer, log)
+	if *ownMounts {
+		if err := separateMounts(); err != nil {
+			log.print("keep mounts of the payload from the machine: %v", err)
+			return exitSetup
+		}
+	}
+	a, err := begin(*dir, *companion, *ownMounts, peer, log)
 	if err != nil {
 		log.print("%v", err)
 		if !*companion {
@@ -116,16 +124,16 @@ func Main(args []string) int {
 }
 
 // begin takes the environment in, and makes the agent.
-func begin(dir string, companion bool, peer *pilot, log logger) (*agent, error) {
+func begin(dir string, companion, ownMounts bool, peer *pilot, log logger) (*agent, error) {
 	env, err := takeEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(dir, env, companion, peer, log)
+	return newAgent(dir, env, companion, ownMounts, peer, log)
 }
 
 // newAgent prepares the process and announces it.
-func newAgent(dir string, env environment, companion bool, peer *pilot, log logger) (*agent, error) {
+func newAgent(dir string, env environment, companion, ownMounts bool, peer *pilot, log logger) (*agent, error) {
 	unix.Umask(0o077)
 	// Files that the container runtime left open must not reach the payload.
 	if err := closeAllOnExec(); err != nil {
@@ -144,6 +152,7 @@ func newAgent(dir string, env environment, companion bool, peer *pilot, log logg
 		imageEnv:  env.image,
 		uid:       os.Geteuid(),
 		companion: companion,
+		ownMounts: ownMounts,
 		pilot:     peer,
 		null:      null,
 		events:    make(chan event),
@@ -163,6 +172,7 @@ func newAgent(dir string, env environment, companion bool, peer *pilot, log logg
 		PIDNamespace: pidNamespace(),
 		UID:          a.uid,
 		NoNewPrivs:   noNewPrivs(),
+		OwnMounts:    ownMounts,
 		Version:      buildinfo.Version(),
 	}
 	if a.control, err = openControl(dir, a.hello.Boot, peer); err != nil {

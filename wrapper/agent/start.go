@@ -45,6 +45,10 @@ func (a *agent) start(r payload.Request) {
 		a.reply(payload.Message{ID: r.ID, StartError: failure})
 		return
 	}
+	if failure := a.setMounts(r.Spec.Mounts, r.Spec.UID); failure != nil {
+		a.reply(payload.Message{ID: r.ID, StartError: failure})
+		return
+	}
 	program := r.Spec.Program
 	r.Spec.Program = nil // not kept for as long as it runs
 	next := &run{id: r.ID, spec: *r.Spec, family: a.familyOf(r.Spec)}
