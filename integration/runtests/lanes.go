@@ -77,6 +77,9 @@ const ofKnobs = "^(TestLocalEnds|TestSilence|TestSiteHabits)$"
 // withStore are those that need an object store, which is built for them.
 const withStore = "^TestObjectStore$"
 
+// withDocker are those beside the stock starter with Docker.
+const withDocker = "^TestDockerOfSite$"
+
 // ofProvisioner are those in which such a pool has a provisioner.
 const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes)$"
 
@@ -87,7 +90,7 @@ const withGroups = "^(TestControlGroups|TestMachineKnobs)$"
 func endToEnd(pool string, letters ...string) []step {
 	all := []step{fresh(pool, "--stock")}
 	for _, some := range letters {
-		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofKnobs+"|"+withStore+"|"+ofProvisioner+"|"+withGroups))
+		all = append(all, tests("e2e", "-condor", "25.14", "-run", "^Test["+some+"]", "-skip", withoutPod+"|"+ofKnobs+"|"+withStore+"|"+withDocker+"|"+ofProvisioner+"|"+withGroups))
 	}
 	return all
 }

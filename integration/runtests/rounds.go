@@ -46,7 +46,7 @@ func roundsOf(pool string) []round {
 	}
 	return []round{
 		{"jobs with images beside Docker and Apptainer", []step{
-			host("--stock-docker", "--stock-apptainer"), cases("6m", "-case", "^(docker|apptainer|file)-"), tests("e2e", "-condor", "25.14", "-run", "TestApptainerWithoutPod|TestJavaWithoutPod"),
+			host("--stock-docker", "--stock-apptainer"), cases("6m", "-case", "^(docker|apptainer|file)-"), tests("e2e", "-condor", "25.14", "-run", "TestApptainerWithoutPod|TestJavaWithoutPod|"+withDocker),
 		}},
 		{"several users", []step{host("--slots", "6"), cases("6m", "-world", "users", "-turn", "none", "-case", many)}},
 		{"a submit side with HTCondor 23.9", []step{host("--slots", "6", "--ap-condor", "23.9"), cases("6m", "-turn", "none", "-case", many)}},
