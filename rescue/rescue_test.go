@@ -89,6 +89,7 @@ var bare = map[string]string{
 	"condor/condortest/startd.go":           "for tests",
 	"k8sexec/podapi/podapitest/server.go":   "for tests",
 	"starter/activation/lastwords.go":       "tells of panics",
+	"starter/diebysignal.go":                "panics on purpose: the process is to end",
 }
 
 // TestEveryGoroutine: a goroutine that is started in another way ends the
