@@ -30,7 +30,10 @@ func TestNoSession(t *testing.T) {
 func TestClosed(t *testing.T) {
 	client, v := enter(t, t.TempDir(), nil)
 	s := newSession(t, client)
-	if err := s.Start("sleep 1000"); err != nil {
+	if _, err := s.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start("cat"); err != nil { // it ends with its input, and nothing is left of the test
 		t.Fatal(err)
 	}
 	v.Close()
