@@ -133,7 +133,7 @@ func TestSiteHabits(t *testing.T) {
 		"ours":  {"lock": `^podstarter\.status\n$`, "nolog": `^ran\nStarterLog\.place1_1\n$`, "keys": `^ran\nkeys: 0\n$`},
 	} {
 		sections := map[string]map[string]string{"stock": stock, "ours": ours}[of]
-		want["slot"], want["oldslot"], want["pss"], want["waits"] = `^place1_1\nStarterLog\.place1_1\n$`, `^place1_1\n$`, `^shared once\n$`, `^ran\n$`
+		want["slot"], want["oldslot"], want["waits"] = `^place1_1\nStarterLog\.place1_1\n$`, `^place1_1\n$`, `^ran\n$`
 		want["patient"] = `^seconds: [1-9]\n021\n\tStarter failed to initialize.*\n\tCode 1007 Subcode 0\n$`
 		for row, expression := range want {
 			got, ran := sections[row]
