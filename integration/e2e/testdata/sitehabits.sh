@@ -21,7 +21,6 @@ STARTER_DEBUG = D_FULLDEBUG
 STARTER_UPDATE_INTERVAL = 1
 STARTER_INITIAL_UPDATE_INTERVAL = 1
 JOB_START_DELAY = 0
-USE_PSS = True
 SHADOW.SEC_CREDENTIAL_DIRECTORY_KRB = $dir/stored
 include ifexist : $dir/knobs
 C
@@ -31,18 +30,7 @@ cat >$dir/starter.sh <<S
 [ ! -e $dir/old ] || set -- \$(echo "\$*" | sed 's/-slot-name [^ ]*//; s/-a place/-a old.place/')
 exec $starter "\$@"
 S
-cat >$dir/job.py <<'P'
-#!/usr/bin/python3
-import os, time
-shared = bytearray(os.urandom(1 << 20)) * 40
-children = []
-for i in range(3):
-    if os.fork() == 0:
-        time.sleep(600)
-        os._exit(0)
-time.sleep(600)
-P
-chmod 755 $dir/starter.sh $dir/job.py
+chmod 755 $dir/starter.sh
 mkdir -m 700 $dir/stored $dir/tickets
 (umask 077 && echo credential >$dir/stored/$user.cred)
 chown -R $user: $dir/jobs
@@ -105,12 +93,6 @@ SEC_DEBUG_PRINT_KEYS = True" "$(shell 'echo ran')"
 awaited 60 has '^005' || true
 cat $at/out
 echo "keys: $(cat $dir/log/StarterLog.place* | grep -ciE 'KEYPRINTF' || true)"
-row pss "" "executable = $dir/job.py"
-# Four processes share 40 MiB: the sum of what each has in memory, and of its share of it, in the job's last event about that.
-sizes() { tac $at/log | grep -m 1 "$1 of job (KB)" | grep -oE '[0-9]+' | head -n 1; }
-shared() { [ "$(sizes ResidentSetSize)" -gt 150000 ] && [ "$(sizes ProportionalSetSize)" -gt 40000 ] && [ "$(sizes ProportionalSetSize)" -lt 100000 ]; }
-awaited 60 shared 2>/dev/null && echo "shared once"
-over
 row patient "STARTER.SEC_CREDENTIAL_DIRECTORY_KRB = $dir/tickets
 CREDD_POLLING_TIMEOUT = 2" "$(shell 'echo ran')" "My.SendCredential = True"
 awaited 60 sh -c "ls $dir/tickets | grep -q cred" || true
