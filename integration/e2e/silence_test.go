@@ -123,9 +123,8 @@ func TestLocalEnds(t *testing.T) {
 }
 
 // TestSiteHabits: knobs about which a job hears little. A slot has the name that the site wants, also from a startd that does not say it;
-// tickets are waited for as long as it says. What differs: without a
-// STARTER_LOG, stock runs nothing and ours writes into LOG; keys are in stock's log if the site wants that, and never in ours; ours keeps the
-// state of the machine in LOCK.
+// tickets are waited for as long as it says. What differs: without a STARTER_LOG, stock runs nothing and ours writes into LOG; keys are in
+// stock's log if the site wants that, and never in ours; ours keeps the state of the machine in LOCK.
 func TestSiteHabits(t *testing.T) {
 	stock, ours := besideStock(t, siteHabitsPool)
 	for of, want := range map[string]map[string]string{
