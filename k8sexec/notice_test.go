@@ -74,3 +74,19 @@ func TestEnding(t *testing.T) {
 		})
 	}
 }
+
+// A notice that nobody has taken is what is known of the container's end, also if the pod tells nothing of it.
+func TestDoomByNotice(t *testing.T) {
+	w := newWorld(t, nil)
+	l, c := w.bind("registry.example.com/u/a:1")
+	defer release(t, l)
+	w.wrapper("payload").tell(payload.Message{Stopping: true})
+	eventually(t, "a notice", func() bool { return len(c.Ending()) == 1 })
+	before := w.api.Count("get")
+	if n, doomed := c.Doom(t.Context()); !doomed || !strings.Contains(n.Reason, "taken down") {
+		t.Errorf("%+v, %t", n, doomed)
+	}
+	if asked := w.api.Count("get") - before; asked != 0 {
+		t.Errorf("the API server was asked %d times", asked)
+	}
+}

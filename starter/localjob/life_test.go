@@ -35,6 +35,35 @@ type world struct {
 	ad     string
 	pause  time.Duration // RequeuePause
 	logged func(string)  // is called with each message of the starter's log, by who logs it
+	hangs  bool          // no program of the job starts, and the starter waits for that only a moment after an order
+}
+
+// hanging is a backend that starts nothing. What is embedded does the rest.
+type (
+	hanging          struct{ payload.Backend }
+	hangingLease     struct{ payload.Lease }
+	hangingContainer struct{ payload.Container }
+	hangingWrapper   struct{ payload.Wrapper }
+)
+
+func (h hanging) Lease(ctx context.Context, wish payload.Wish) (payload.Lease, error) {
+	l, err := h.Backend.Lease(ctx, wish)
+	return hangingLease{l}, err
+}
+
+func (h hangingLease) Bind(ctx context.Context, req payload.BindRequest) (payload.Container, error) {
+	c, err := h.Lease.Bind(ctx, req)
+	return hangingContainer{c}, err
+}
+
+func (h hangingContainer) Client() payload.Wrapper { return hangingWrapper{h.Container.Client()} }
+
+func (h hangingWrapper) Start(ctx context.Context, s payload.Spec, files ...*os.File) (payload.Started, error) {
+	if s.Rehearse {
+		return h.Wrapper.Start(ctx, s, files...)
+	}
+	<-ctx.Done()
+	return payload.Started{}, context.Cause(ctx)
 }
 
 // listener is a log's handler that calls a function with each message.
@@ -108,12 +137,20 @@ func (w *world) run(t *testing.T) int {
 			t.Log(w.log.String())
 		}
 	})
-	return Run(context.Background(), Options{
+	o := Options{
 		Schedd: w.schedd.Address, Input: strings.NewReader(w.ad), Version: "$CondorVersion: 25.14.1 2026-01-01 $", Env: w.schedd.Env(t), Settings: set, RequeuePause: w.pause, Log: log,
 		NewBackend: func(dir string, as *localexec.Account) (payload.Backend, error) {
-			return localexec.New(localexec.Options{Dir: dir, As: as, Log: log})
+			b, err := localexec.New(localexec.Options{Dir: dir, As: as, Log: log})
+			if w.hangs {
+				return hanging{b}, err
+			}
+			return b, err
 		},
-	})
+	}
+	if w.hangs {
+		o.lastPatience = time.Millisecond
+	}
+	return Run(context.Background(), o)
 }
 
 func (w *world) read(name string) string {
@@ -268,23 +305,35 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// TestOrderDuringStart: a job whose end is ordered while its program is being started has an end in its event log, which has its beginning.
+// TestOrderDuringStart: a job whose end is ordered while its program is being started has an end in its event log, which has its beginning: that of
+// the program, or, if it does not start in time, one of which nothing is known.
 func TestOrderDuringStart(t *testing.T) {
-	w := newWorld(t, script("exec sleep 1000"), nil, nil)
-	ordered := make(chan struct{})
-	w.logged = func(message string) {
-		switch {
-		case strings.HasPrefix(message, "About to exec"):
-			w.signal(t, cedar.DCSigSoftKill)
-			<-ordered
-		case message == "ShutdownGraceful all jobs.":
-			close(ordered)
-		}
-	}
-	if code := w.run(t); code != ExitRequeue {
-		t.Errorf("exit code %d, want %d", code, ExitRequeue)
-	}
-	if log := w.read("log"); !strings.Contains(log, "001 (012.") || !strings.Contains(log, "004 (012.") || !strings.Contains(log, "signal 15") {
-		t.Errorf("the log is\n%s", log)
+	for name, tt := range map[string]struct {
+		hangs bool
+		says  string
+	}{
+		"it starts": {says: "signal 15"},
+		"it hangs":  {hangs: true, says: "CPU times"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, script("exec sleep 1000"), nil, nil)
+			w.hangs = tt.hangs
+			ordered := make(chan struct{})
+			w.logged = func(message string) {
+				switch {
+				case strings.HasPrefix(message, "About to exec"):
+					w.signal(t, cedar.DCSigSoftKill)
+					<-ordered
+				case message == "ShutdownGraceful all jobs.":
+					close(ordered)
+				}
+			}
+			if code := w.run(t); code != ExitRequeue {
+				t.Errorf("exit code %d, want %d", code, ExitRequeue)
+			}
+			if log := w.read("log"); !strings.Contains(log, "001 (012.") || !strings.Contains(log, "004 (012.") || !strings.Contains(log, tt.says) {
+				t.Errorf("the log is\n%s", log)
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package localjob
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,6 +57,8 @@ type Options struct {
 	RequeuePause time.Duration
 	LogFile      *daemonlog.Log // nil in tests
 	Log          *slog.Logger
+
+	lastPatience time.Duration // another one than patience, for tests
 }
 
 // life is one job. All of it belongs to the goroutine of run, except what is safe for others by its type.
@@ -123,7 +126,7 @@ func Run(ctx context.Context, o Options) (code int) {
 
 // take takes over what the schedd passed on.
 func take(ctx context.Context, o Options) (*life, error) {
-	l := &life{opt: o, log: o.Log, orders: orders.New(o.Log), policy: jobpolicy.Of(o.Settings.Config), lastPatience: patience}
+	l := &life{opt: o, log: o.Log, orders: orders.New(o.Log), policy: jobpolicy.Of(o.Settings.Config), lastPatience: cmp.Or(o.lastPatience, patience)}
 	for _, warning := range append(o.Settings.Condor.Warnings, l.policy.Invalid...) {
 		l.log.Warn("A knob is not understood, its default holds", "error", warning)
 	}

@@ -226,3 +226,23 @@ func TestEndedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestMayBeThePods: the API server is asked about the end of the pod only where that would be the reason to report.
+func TestMayBeThePods(t *testing.T) {
+	for name, tt := range map[string]struct {
+		demand Demand
+		want   bool
+	}{
+		"the startd shuts down":     {Demand{Reason: "Startd was shutdown", Code: 1013, Source: Startd, Urgency: Soft}, true},
+		"a signal says nothing":     {Demand{Urgency: Soft}, true},
+		"it is known already":       {Demand{Reason: "The pod goes", Code: 1013, Source: Pod}, false},
+		"the claim is taken away":   {Demand{Reason: "Claim preempted", Code: 1011, Source: Startd}, false},
+		"the job is held":           {Demand{Hold: true}, false},
+		"the job is removed":        {Demand{Remove: true}, false},
+		"nobody is left to hear it": {Demand{Lost: true}, false},
+	} {
+		if got := tt.demand.MayBeThePods(); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
+}
