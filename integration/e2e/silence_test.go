@@ -15,6 +15,11 @@ import (
 	"podstarter/integration/harness"
 )
 
+// awaiting is what the scripts below wait by.
+//
+//go:embed testdata/awaited.sh
+var awaiting string
+
 //go:embed testdata/silence.sh
 var silencePool string
 
@@ -184,7 +189,7 @@ func besideStock(t *testing.T, script string) (stock, ours map[string]string) {
 			t.Fatal(err)
 		}
 		both.Go(func() {
-			out, err := pool.EPInput(t.Context(), side, strings.NewReader(personalConfiguration+script), "sh", "-s", program, strconv.Itoa(port))
+			out, err := pool.EPInput(t.Context(), side, strings.NewReader(personalConfiguration+awaiting+script), "sh", "-s", program, strconv.Itoa(port))
 			if err != nil {
 				t.Errorf("%s: %v\n%s", program, err, out)
 			}

@@ -40,16 +40,6 @@ touch $dir/mailed
 chmod 755 $dir/*.sh
 chown -R $user: $dir
 as() { su $user -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
-awaited() { # SECONDS, and a command
-	tries=$(($1 * 5))
-	shift
-	for try in $(seq $tries); do
-		"$@" && return
-		sleep 0.2
-	done
-	echo "waited in vain: $*"
-	return 1
-}
 as condor_master
 trap 'as condor_off -master -fast >/dev/null 2>&1' EXIT
 awaited 60 as "condor_q >/dev/null 2>&1"

@@ -46,16 +46,6 @@ mkdir -p -m 700 $dir/tokens/$user
 (umask 077 && echo "a token" >$dir/tokens/$user/site.use)
 chown -R $user: $dir
 as() { su $user -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
-awaited() { # SECONDS, and a command
-	tries=$(($1 * 5))
-	shift
-	for try in $(seq $tries); do
-		"$@" && return
-		sleep 0.2
-	done
-	echo "waited in vain: $*"
-	return 1
-}
 as condor_master
 trap 'as condor_off -master -fast >/dev/null 2>&1' EXIT
 offered() { as condor_status -af HasFileTransfer 2>/dev/null | grep -q true; }

@@ -38,16 +38,6 @@ chown condor: $dir/spool $dir/log $dir/lock $dir/execute $dir/run
 export CONDOR_CONFIG=$dir/config
 condor_master
 trap 'condor_off -master -fast >/dev/null 2>&1' EXIT
-awaited() { # SECONDS, and a command
-	tries=$(($1 * 5))
-	shift
-	for try in $(seq $tries); do
-		"$@" && return
-		sleep 0.2
-	done
-	echo "waited in vain: $*"
-	return 1
-}
 offered() { condor_status -af HasFileTransfer 2>/dev/null | grep -q true; }
 queue() { condor_q >/dev/null 2>&1; }
 awaited 120 offered
