@@ -21,7 +21,7 @@ import (
 func TestAsAUser(t *testing.T) {
 	uid, gid := agenttest.Payload()
 	as := &localexec.Account{UID: uid, GID: gid, Groups: []int{gid, 54321}}
-	options := localexec.Options{Dir: filepath.Join(agenttest.PublicDir(t), "wrapper"), As: as}
+	options := localexec.Options{Dir: filepath.Join(agenttest.PublicDir(t), "wrapper"), As: as, Mounts: true} // which has no effect
 	b, err := localexec.New(options)
 	if os.Geteuid() != 0 {
 		if err == nil {

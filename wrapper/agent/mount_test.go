@@ -65,17 +65,17 @@ func TestMounts(t *testing.T) {
 	if err := errors.Join(unix.Mount("", later, "", unix.MS_SHARED, ""), os.Mkdir(later+"/x", 0o755), os.Mkdir(machine, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	sandbox := mountedSandbox(t, parents(machine)...)
-	if err := errors.Join(os.WriteFile(machine+"/machine", nil, 0o644), os.Symlink(machine, sandbox+".link")); err != nil {
+	again := later + "/again" // another name for it, which changes nothing
+	sandbox := mountedSandbox(t, append(parents(machine), again)...)
+	if err := errors.Join(os.WriteFile(machine+"/machine", nil, 0o644), os.Symlink(machine, again)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(sandbox + ".link") })
 	w := agenttest.StartWrapper(t, ownNamespace)
 	c := w.Dial(t)
 	if !c.Hello().OwnMounts {
 		t.Fatal("the wrapper does not say that it can mount")
 	}
-	m := &payload.Mounts{Sandbox: sandbox, Dirs: []string{machine}, SharedMemory: true}
+	m := &payload.Mounts{Sandbox: sandbox, Dirs: []string{machine, again}, SharedMemory: true}
 	out, err := runHere(t, c, "first", m, "ls "+machine+" /dev/shm; stat -c %a /dev/shm; echo mine >"+machine+"/mine; echo mine >/dev/shm/mine")
 	if err != nil || out != "/dev/shm:\n\n"+machine+":\n1777\n" {
 		t.Fatalf("the payload found %q, %v", out, err)
