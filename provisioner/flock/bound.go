@@ -24,7 +24,7 @@ func (s Schedd) Bound(rows []demand.Row) []demand.Row {
 		if known {
 			row.User = want.Name
 		}
-		if s.Flocks() && (!known || want.Idle == 0 || row.Ad.IntOr("JobUniverse", 0) == parallel) {
+		if s.Flocks() && (!known || row.Ad.IntOr("JobUniverse", 0) == parallel) {
 			continue
 		}
 		if s.Flocks() {
