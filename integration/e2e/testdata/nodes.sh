@@ -40,7 +40,7 @@ one.0) exit 3 ;;
 last.1) exit 4 ;;
 last.0) await go && exit 7 ;;
 first.0) await runs.1 && await go && exit 3 ;;
-all.0) exit 3 ;;
+all.0) await begun && exit 3 ;;
 all.1) await go && exit 4 ;;
 esac
 await never
@@ -98,7 +98,11 @@ for name in one last first all removed; do
 		has '^001'
 		;;
 	first | removed) has '^001' ;;
-	all) has '^015' ;;
+	all) # node 0 ends when both have begun
+		has '^001'
+		touch $dir/meet/$name/begun
+		has '^015'
+		;;
 	esac
 	[ $name != removed ] || as condor_rm $id >/dev/null
 	touch $dir/meet/$name/go
