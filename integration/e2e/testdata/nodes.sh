@@ -37,7 +37,7 @@ touch $meet/runs.$node
 await() { while [ ! -e $meet/$1 ]; do sleep 0.1; done; }
 case $2.$node in
 one.0) exit 3 ;;
-last.1) exit 4 ;;
+last.1) await begun && exit 4 ;;
 last.0) await go && exit 7 ;;
 first.0) await runs.1 && await go && exit 3 ;;
 all.0) await begun && exit 3 ;;
@@ -93,12 +93,8 @@ for name in one last first all removed; do
 	echo "== $name"
 	id=$(as condor_submit -terse $name.sub | cut -d' ' -f1)
 	case $name in
-	last)
-		has '^015'
-		has '^001'
-		;;
 	first | removed) has '^001' ;;
-	all) # node 0 ends when both have begun
+	last | all) # a node ends when both have begun
 		has '^001'
 		touch $dir/meet/$name/begun
 		has '^015'
