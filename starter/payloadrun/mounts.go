@@ -138,7 +138,7 @@ func (j *Job) passHidden(s *Streams, spec *payload.Spec, name string, file *stri
 		}
 	}
 	var fd int
-	err := j.Sandbox.Payload().Do(func() (err error) {
+	err := j.Sandbox.Payload().Become(func() (err error) { // the job chose the path
 		fd, err = openOnMachine(*file, flags)
 		if err != nil && flags&unix.O_TRUNC != 0 && !errors.Is(err, unix.ENOENT) { // what cannot be truncated may still be writable
 			fd, err = openOnMachine(*file, flags&^unix.O_TRUNC)
