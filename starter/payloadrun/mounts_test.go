@@ -9,6 +9,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/sandbox"
 	"podstarter/starter/failure"
 	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
@@ -114,6 +115,28 @@ func TestOwnMounts(t *testing.T) {
 
 func dirs(all ...string) func(*payload.Mounts) {
 	return func(m *payload.Mounts) { m.Dirs = append([]string(nil), all...) }
+}
+
+// TestOwnMountsByLinks: nothing is mounted over a directory in which the sandbox is by another name.
+func TestOwnMountsByLinks(t *testing.T) {
+	machine, links := t.TempDir(), t.TempDir()
+	for _, dir := range []string{"/a", "/execute"} {
+		must(t, os.Mkdir(machine+dir, 0o755))
+	}
+	must(t, os.Symlink(machine+"/execute", links+"/execute"))
+	must(t, os.Symlink(machine, links+"/machine"))
+	j := aJob(t, "", map[string]string{"MOUNT_UNDER_SCRATCH": machine + "," + machine + "/execute," + links + "/machine," + machine + "/a"})
+	var err error
+	j.Sandbox, err = sandbox.Create(t.Context(), sandbox.Options{Execute: links + "/execute", PID: os.Getpid(), Payload: sandbox.Self(), Condor: sandbox.Self()})
+	must(t, err)
+	w := &wrapper{mounts: true}
+	c, _, _, _ := container(t, w)
+	must(t, j.MakeUnderScratch(c))
+	_, err = c.Start(t.Context(), payload.Spec{})
+	must(t, err)
+	if diff := cmp.Diff(&payload.Mounts{Sandbox: j.Sandbox.Scratch(), Dirs: []string{machine + "/a"}, SharedMemory: true}, w.specs[0].Mounts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
 
 // TestFilesOnTheMachine: standard files that are not in the sandbox are those of the machine, whatever is mounted for the job.

@@ -201,6 +201,29 @@ func TestMountsRefused(t *testing.T) {
 	}
 }
 
+// TestMountsOverTheSandbox: nothing is mounted over the directory in which the sandbox is by another name.
+func TestMountsOverTheSandbox(t *testing.T) {
+	if !agenttest.Root() {
+		t.Skip("only root can mount; the same test runs as root")
+	}
+	uid, gid := agenttest.Payload()
+	machine, link := agenttest.PublicDir(t), agenttest.PublicDir(t)+"/link"
+	sandbox := machine + "/sandbox"
+	for _, dir := range append(parents(machine), "") {
+		if err := errors.Join(os.MkdirAll(sandbox+dir, 0o755), os.Chown(sandbox+dir, uid, gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(machine, link); err != nil {
+		t.Fatal(err)
+	}
+	c := agenttest.StartWrapper(t, ownNamespace).Dial(t)
+	m := &payload.Mounts{Sandbox: link + "/sandbox", Dirs: []string{machine}}
+	if out, err := runHere(t, c, "job", m, "echo ran"); !failedAt(err, payload.StageMount) {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
 // TestMountsElsewhere: a wrapper that shares its mounts with others makes none.
 func TestMountsElsewhere(t *testing.T) {
 	c := agenttest.StartWrapper(t, nil).Dial(t)
