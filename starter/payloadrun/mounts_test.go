@@ -147,6 +147,7 @@ func TestFilesOnTheMachine(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job     string
 		mounts  bool
+		sandbox bool // its output goes there
 		passed  []string
 		content string // of out
 		code    int
@@ -156,6 +157,7 @@ func TestFilesOnTheMachine(t *testing.T) {
 		"apart":         {job: `Out = "M/out"` + "\n" + `Err = "M/err"`, mounts: true, passed: []string{"stdout", "stderr"}, content: "one\n"},
 		"errors alone":  {job: `Err = "M/out"`, mounts: true, passed: []string{"stderr"}, content: "two\n"},
 		"none":          {mounts: true, content: "old"},
+		"the sandbox's": {job: `Err = "M/out"`, sandbox: true, mounts: true, passed: []string{"stderr"}, content: "two\n"},
 		"no mounts":     {job: `Out = "M/out"`, content: "old"},
 		"no input":      {job: `In = "M/none"`, mounts: true, code: shadow.HoldUnableToOpenInput, subcode: 2},
 		"a directory":   {job: `In = "M"`, mounts: true, code: shadow.HoldUnableToOpenInput, subcode: 21},
@@ -165,6 +167,9 @@ func TestFilesOnTheMachine(t *testing.T) {
 			must(t, os.WriteFile(machine+"/out", []byte("old"), 0o644))
 			j := aJob(t, strings.ReplaceAll(tt.job, "M", machine), map[string]string{"MOUNT_UNDER_SCRATCH": "/var/tmp"})
 			j.Info.FileTransfer = false
+			if tt.sandbox {
+				j.Ad.SetString("Out", j.Sandbox.Scratch()+"/out")
+			}
 			w := &wrapper{mounts: tt.mounts}
 			c, _, _, _ := container(t, w)
 			must(t, j.MakeUnderScratch(c))
