@@ -34,6 +34,12 @@ func ReadExit(dir, activation string) (Exit, error) {
 		return Exit{}, fmt.Errorf("read exit record: %w", err)
 	}
 	defer f.Close()
+	// A wrapper that is no root has a directory that its payload can change, too: a pipe would keep this process waiting.
+	if info, err := f.Stat(); err != nil {
+		return Exit{}, fmt.Errorf("read exit record: %w", err)
+	} else if !info.Mode().IsRegular() {
+		return Exit{}, fmt.Errorf("read exit record: %s is no regular file", path)
+	}
 	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
 	if err != nil {
 		return Exit{}, fmt.Errorf("read exit record: %w", err)

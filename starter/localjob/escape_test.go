@@ -1,9 +1,12 @@
 package localjob
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,5 +58,42 @@ func TestWrapperInTheOwnersHands(t *testing.T) {
 				t.Errorf("process %d of the job is left: %+v", child, p)
 			}
 		})
+	}
+}
+
+// TestWrapperStoppedByAScript: a script of the owner's that stops the wrapper does not keep the job from being ended either.
+func TestWrapperStoppedByAScript(t *testing.T) {
+	w := newWorld(t, script("exit 0"), map[string]string{"STARTER_ALLOW_JOB_PRE_AND_POST_CMD": "true"}, nil)
+	post := filepath.Join(w.dir, "post")
+	if err := os.WriteFile(post, []byte("#!/bin/sh\necho $$ $PPID >stopped\nkill -STOP $PPID\nexec sleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.ad += fmt.Sprintf("PostCmd = %q\n", post)
+	code := make(chan int, 1)
+	go func() { code <- w.run(t) }()
+	var script, wrapper int
+	for p := (procfamily.Process{}); p.State != 'T'; {
+		select {
+		case c := <-code:
+			t.Fatalf("exit code %d before the script ran", c)
+		case <-time.After(20 * time.Millisecond):
+			if n, _ := fmt.Sscan(w.read("stopped"), &script, &wrapper); n == 2 {
+				p, _ = procfamily.Lookup("/proc", wrapper)
+			}
+		}
+	}
+	w.signal(t, cedar.DCSigSoftKill)
+	w.signal(t, cedar.DCSigHardKill)
+	select {
+	case c := <-code:
+		if c != ExitCompleted {
+			t.Errorf("exit code %d, want %d", c, ExitCompleted)
+		}
+	case <-time.After(60 * time.Second):
+		_ = syscall.Kill(wrapper, syscall.SIGKILL)
+		t.Errorf("the starter does not end, but for its wrapper's end: exit code %d", <-code)
+	}
+	if p, err := procfamily.Lookup("/proc", script); err == nil && !p.Dead() {
+		t.Errorf("the script is left: %+v", p)
 	}
 }

@@ -131,7 +131,10 @@ func (c *Container) Run(ctx context.Context, spec payload.Spec) (payload.Exit, i
 	exit, err := w.Wait(ctx)
 	switch {
 	case err != nil:
-		if sweepErr := w.Sweep(context.WithoutCancel(ctx)); sweepErr != nil && ctx.Err() != nil {
+		// A wrapper in the hands of the job's owner may never answer.
+		swept, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweepTime)
+		defer cancel()
+		if sweepErr := w.Sweep(swept); sweepErr != nil && ctx.Err() != nil {
 			c.Log.Error("Failed to kill what ran in the payload container", "error", sweepErr)
 		}
 		return exit, started.PID, c.failed(ctx, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -93,14 +94,22 @@ func (j *Job) ownMounts() (string, error) {
 // mountable are the directories in whose place the job can have others, sorted; like the stock starter, it leaves out those that are not there, and
 // those that the sandbox is in. A directory below another one is in that one, so that it is not mounted itself.
 func (j *Job) mountable(wanted []string) (dirs, mounted []string) {
+	scratch := []string{j.Sandbox.Scratch()}
+	if real, err := filepath.EvalSymlinks(scratch[0]); err == nil { // EXECUTE may be reached through a link
+		scratch = append(scratch, real)
+	}
+	holds := func(dir string) bool {
+		return slices.ContainsFunc(scratch, func(s string) bool { return payload.Below(s, dir) || payload.Below(dir, s) })
+	}
 	for _, dir := range wanted {
-		is, scratch := path.Clean(dir), j.Sandbox.Scratch()
+		is := path.Clean(dir)
 		info, err := os.Stat(is)
+		real, rerr := filepath.EvalSymlinks(is)
 		switch {
-		case !path.IsAbs(dir) || err != nil || !info.IsDir():
+		case !path.IsAbs(dir) || err != nil || rerr != nil || !info.IsDir():
 			j.Log.Warn("A directory is not mounted for the job: it is not there, or is none", "directory", dir, "knob", knobMounts)
 			continue
-		case payload.Below(scratch, is) || payload.Below(is, scratch):
+		case holds(is) || holds(real):
 			j.Log.Warn("A directory is not mounted for the job: the sandbox is in it, or it in the sandbox", "directory", dir, "knob", knobMounts)
 			continue
 		}
@@ -138,7 +147,7 @@ func (j *Job) passHidden(s *Streams, spec *payload.Spec, name string, file *stri
 		}
 	}
 	var fd int
-	err := j.Sandbox.Payload().Do(func() (err error) {
+	err := j.Sandbox.Payload().Become(func() (err error) { // the job chose the path
 		fd, err = openOnMachine(*file, flags)
 		if err != nil && flags&unix.O_TRUNC != 0 && !errors.Is(err, unix.ENOENT) { // what cannot be truncated may still be writable
 			fd, err = openOnMachine(*file, flags&^unix.O_TRUNC)

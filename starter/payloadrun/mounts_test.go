@@ -9,6 +9,7 @@ import (
 
 	"podstarter/condor/shadow"
 	"podstarter/payload"
+	"podstarter/sandbox"
 	"podstarter/starter/failure"
 	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
@@ -116,6 +117,28 @@ func dirs(all ...string) func(*payload.Mounts) {
 	return func(m *payload.Mounts) { m.Dirs = append([]string(nil), all...) }
 }
 
+// TestOwnMountsByLinks: nothing is mounted over a directory in which the sandbox is by another name.
+func TestOwnMountsByLinks(t *testing.T) {
+	machine, links := t.TempDir(), t.TempDir()
+	for _, dir := range []string{"/a", "/execute"} {
+		must(t, os.Mkdir(machine+dir, 0o755))
+	}
+	must(t, os.Symlink(machine+"/execute", links+"/execute"))
+	must(t, os.Symlink(machine, links+"/machine"))
+	j := aJob(t, "", map[string]string{"MOUNT_UNDER_SCRATCH": machine + "," + machine + "/execute," + links + "/machine," + machine + "/a"})
+	var err error
+	j.Sandbox, err = sandbox.Create(t.Context(), sandbox.Options{Execute: links + "/execute", PID: os.Getpid(), Payload: sandbox.Self(), Condor: sandbox.Self()})
+	must(t, err)
+	w := &wrapper{mounts: true}
+	c, _, _, _ := container(t, w)
+	must(t, j.MakeUnderScratch(c))
+	_, err = c.Start(t.Context(), payload.Spec{})
+	must(t, err)
+	if diff := cmp.Diff(&payload.Mounts{Sandbox: j.Sandbox.Scratch(), Dirs: []string{machine + "/a"}, SharedMemory: true}, w.specs[0].Mounts); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestFilesOnTheMachine: standard files that are not in the sandbox are those of the machine, whatever is mounted for the job.
 func TestFilesOnTheMachine(t *testing.T) {
 	machine := t.TempDir()
@@ -124,6 +147,7 @@ func TestFilesOnTheMachine(t *testing.T) {
 	for name, tt := range map[string]struct {
 		job     string
 		mounts  bool
+		sandbox bool // its output goes there
 		passed  []string
 		content string // of out
 		code    int
@@ -133,6 +157,7 @@ func TestFilesOnTheMachine(t *testing.T) {
 		"apart":         {job: `Out = "M/out"` + "\n" + `Err = "M/err"`, mounts: true, passed: []string{"stdout", "stderr"}, content: "one\n"},
 		"errors alone":  {job: `Err = "M/out"`, mounts: true, passed: []string{"stderr"}, content: "two\n"},
 		"none":          {mounts: true, content: "old"},
+		"the sandbox's": {job: `Err = "M/out"`, sandbox: true, mounts: true, passed: []string{"stderr"}, content: "two\n"},
 		"no mounts":     {job: `Out = "M/out"`, content: "old"},
 		"no input":      {job: `In = "M/none"`, mounts: true, code: shadow.HoldUnableToOpenInput, subcode: 2},
 		"a directory":   {job: `In = "M"`, mounts: true, code: shadow.HoldUnableToOpenInput, subcode: 21},
@@ -142,6 +167,9 @@ func TestFilesOnTheMachine(t *testing.T) {
 			must(t, os.WriteFile(machine+"/out", []byte("old"), 0o644))
 			j := aJob(t, strings.ReplaceAll(tt.job, "M", machine), map[string]string{"MOUNT_UNDER_SCRATCH": "/var/tmp"})
 			j.Info.FileTransfer = false
+			if tt.sandbox {
+				j.Ad.SetString("Out", j.Sandbox.Scratch()+"/out")
+			}
 			w := &wrapper{mounts: tt.mounts}
 			c, _, _, _ := container(t, w)
 			must(t, j.MakeUnderScratch(c))

@@ -44,6 +44,10 @@ func (a *agent) setMounts(want *payload.Mounts, uid int) *payload.StartError {
 		return mountFailure(payload.StageMount, want.Sandbox, err, "")
 	}
 	fds = append(fds, sandbox)
+	is, err := os.Readlink(fdPath(sandbox)) // a directory above it may be a link
+	if err != nil {
+		return mountFailure(payload.StageMount, want.Sandbox, err, "")
+	}
 	var places []place
 	for _, dir := range want.Dirs {
 		from, err := openOwn(sandbox, dir[1:], uid)
@@ -51,7 +55,7 @@ func (a *agent) setMounts(want *payload.Mounts, uid int) *payload.StartError {
 			return mountFailure(payload.StageScratch, want.Sandbox+dir, err, "")
 		}
 		fds = append(fds, from)
-		p, err := a.openPlace(dir, want.Sandbox)
+		p, err := openPlace(dir, want.Sandbox, is)
 		if err != nil {
 			return mountFailure(payload.StageMount, dir, err, "")
 		}
@@ -97,8 +101,8 @@ type place struct {
 func (p place) same(other place) bool { return p.dev == other.dev && p.ino == other.ino }
 
 // openPlace opens a directory of the machine, also through symbolic links, which are the machine's. It refuses what this process
-// itself needs, wherever the links lead: a job may have had a say in the path.
-func (a *agent) openPlace(path, sandbox string) (place, error) {
+// itself needs, wherever the links lead: a job may have had a say in the path. The sandbox is given by all its names.
+func openPlace(path string, sandbox ...string) (place, error) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return place{}, err
@@ -110,7 +114,7 @@ func (a *agent) openPlace(path, sandbox string) (place, error) {
 		err = unix.Fstat(fd, &st)
 	}
 	p.dev, p.ino = st.Dev, st.Ino
-	if err == nil && !mayHide(is, sandbox) {
+	if err == nil && !mayHide(is, sandbox...) {
 		err = fmt.Errorf("%w: nothing may be mounted over %s, which is needed to run the job", unix.EINVAL, is)
 	}
 	if err != nil {
@@ -120,13 +124,13 @@ func (a *agent) openPlace(path, sandbox string) (place, error) {
 }
 
 // mayHide says whether a directory may have another one in its place. The wrapper finds processes by /proc, and devices in /dev.
-func mayHide(dir, sandbox string) bool {
-	for _, needed := range []string{procfs, "/sys", os.DevNull, sandbox} {
-		if payload.Below(needed, dir) {
+func mayHide(dir string, sandbox ...string) bool {
+	for _, needed := range append([]string{procfs, "/sys"}, sandbox...) {
+		if payload.Below(needed, dir) || payload.Below(dir, needed) {
 			return false
 		}
 	}
-	return !payload.Below(dir, procfs) && !payload.Below(dir, "/sys") && !payload.Below(dir, sandbox)
+	return !payload.Below(os.DevNull, dir)
 }
 
 // openOwn opens a directory of the payload's user, through no link that the payload may have made, and into no mount.

@@ -112,6 +112,31 @@ func TestMounts(t *testing.T) {
 	}
 }
 
+// TestMountsAfterLeftovers: what an earlier process of the payload's user left in the machine's shared memory is removed, although this payload
+// has its own.
+func TestMountsAfterLeftovers(t *testing.T) {
+	if !agenttest.Root() {
+		t.Skip("only root can mount; the same test runs as root")
+	}
+	uid, gid := agenttest.Payload()
+	left, err := os.CreateTemp("/dev/shm", "left")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(left.Name()) })
+	if err := errors.Join(left.Chown(uid, gid), left.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c := agenttest.StartWrapper(t, ownNamespace).Dial(t)
+	m := &payload.Mounts{Sandbox: mountedSandbox(t), SharedMemory: true}
+	if out, err := runHere(t, c, "job", m, "ls "+"/dev/shm"); err != nil || out != "" {
+		t.Errorf("the payload found %q, %v", out, err)
+	}
+	if _, err := os.Lstat(left.Name()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the machine still has what was left: %v", err)
+	}
+}
+
 // TestMountsRefused: root follows no link of the payload, and mounts nothing over what it needs.
 func TestMountsRefused(t *testing.T) {
 	if !agenttest.Root() {
@@ -173,6 +198,29 @@ func TestMountsRefused(t *testing.T) {
 				t.Errorf("something was mounted: %s, %v", out, err)
 			}
 		})
+	}
+}
+
+// TestMountsOverTheSandbox: nothing is mounted over the directory in which the sandbox is by another name.
+func TestMountsOverTheSandbox(t *testing.T) {
+	if !agenttest.Root() {
+		t.Skip("only root can mount; the same test runs as root")
+	}
+	uid, gid := agenttest.Payload()
+	machine, link := agenttest.PublicDir(t), agenttest.PublicDir(t)+"/link"
+	sandbox := machine + "/sandbox"
+	for _, dir := range append(parents(machine), "") {
+		if err := errors.Join(os.MkdirAll(sandbox+dir, 0o755), os.Chown(sandbox+dir, uid, gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(machine, link); err != nil {
+		t.Fatal(err)
+	}
+	c := agenttest.StartWrapper(t, ownNamespace).Dial(t)
+	m := &payload.Mounts{Sandbox: link + "/sandbox", Dirs: []string{machine}}
+	if out, err := runHere(t, c, "job", m, "echo ran"); !failedAt(err, payload.StageMount) {
+		t.Errorf("%q, %v", out, err)
 	}
 }
 

@@ -45,10 +45,6 @@ func (a *agent) start(r payload.Request) {
 		a.reply(payload.Message{ID: r.ID, StartError: failure})
 		return
 	}
-	if failure := a.setMounts(r.Spec.Mounts, r.Spec.UID); failure != nil {
-		a.reply(payload.Message{ID: r.ID, StartError: failure})
-		return
-	}
 	program := r.Spec.Program
 	r.Spec.Program = nil // not kept for as long as it runs
 	next := &run{id: r.ID, spec: *r.Spec, family: a.familyOf(r.Spec)}
@@ -61,6 +57,11 @@ func (a *agent) start(r payload.Request) {
 			a.refuse(r.ID, payload.CodeNotEmpty, err.Error())
 			return
 		}
+	}
+	// Then it mounts: what an earlier payload left in shared memory is in the machine's, not in this payload's own.
+	if failure := a.setMounts(r.Spec.Mounts, r.Spec.UID); failure != nil {
+		a.reply(payload.Message{ID: r.ID, StartError: failure})
+		return
 	}
 	a.cgroup.renewPeak()
 	next.base = a.cgroup.sample()
