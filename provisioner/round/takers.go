@@ -23,6 +23,9 @@ const (
 	takeWithin = 5 * time.Minute
 	// takeAtLeast is how long it must have been so in a pod that ended sooner.
 	takeAtLeast = 2 * time.Minute
+	// endSoon is how many pods of a pair may end one after another before a job could
+	// have taken them: a few are preempted.
+	endSoon = backoff.Proof
 	// inARow is how many pods of a template may be left without a job one after
 	// another, whatever groups they were made for.
 	inARow = 20
@@ -41,6 +44,7 @@ type takers struct {
 	// must not keep this pool's jobs waiting.
 	guests map[string]*row
 	units  map[string]*offer
+	first  time.Time // when units were looked at for the first time
 }
 
 func newTakers(templates []template.Template) takers {
@@ -56,6 +60,7 @@ type trials struct {
 	state backoff.State
 	seen  time.Time
 	open  int // pods that are there, and no job has taken one
+	soon  int // pods that ended soon, one after another
 }
 
 // row is how many pods of a template no job has taken, one after another.
@@ -70,6 +75,8 @@ type offer struct {
 	since   time.Time // when it was first seen free while its jobs were idle; zero if that is not so
 	taken   bool      // a job has taken it at some time
 	now     bool      // that is new
+	known   bool      // the collector knew it at some time
+	ended   bool
 	counted bool
 }
 
@@ -85,31 +92,42 @@ func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, group
 	for name, r := range k.rows {
 		r.open, k.guests[name].open = 0, 0
 	}
+	if k.first.IsZero() || k.first.After(now) {
+		k.first = now
+	}
 	there := map[string]bool{}
 	for _, u := range units {
-		if u.Phase == platform.Ended || k.rows[u.Template] == nil {
+		if k.rows[u.Template] == nil {
 			continue
 		}
-		there[u.Name] = true
 		o := k.units[u.Name]
 		if o == nil {
+			if u.Phase == platform.Ended && u.Created.Before(k.first) {
+				continue // nobody was here to see what became of it
+			}
 			o = &offer{pair: pair{u.Group, u.Template}}
 			k.units[u.Name] = o
 		}
+		there[u.Name] = true
 		free := false
+		o.now = o.now || u.Use == platform.Used
 		for _, host := range u.Hosts {
-			if p := slots[host]; p != nil {
+			if p := slots[host]; p != nil && u.Phase != platform.Pending {
 				o.now = o.now || len(p.Claims) > 0 || p.Started > 0
-				free = true
+				free, o.known = true, true
 			}
 		}
-		k.follow(o, free && idle[o.group], now)
+		if u.Phase == platform.Ended {
+			k.end(o, u, idle[o.group], now)
+		} else {
+			k.follow(o, free && idle[o.group], now)
+		}
 	}
 	for name, o := range k.units {
 		if there[name] {
 			continue
 		}
-		if !o.since.IsZero() && idle[o.group] && now.Sub(o.since) >= takeAtLeast {
+		if !o.ended && o.freeFor(takeAtLeast, now) && idle[o.group] {
 			k.leave(o, now)
 		}
 		delete(k.units, name)
@@ -122,24 +140,8 @@ func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, group
 // follow notes what a unit that is there does. waits says that it is free, and jobs
 // for which it was made are idle.
 func (k *takers) follow(o *offer, waits bool, now time.Time) {
-	r := k.row(o.pair)
-	t := k.pairs[o.pair]
-	if t == nil && len(k.pairs) < mostPairs {
-		t = &trials{}
-		k.pairs[o.pair] = t
-	}
-	if t != nil {
-		t.seen = now
-	}
-	// A job in a pod says nothing of pods that came later: it counts once, and after
-	// that only as long as nothing else is known.
-	if o.now && !o.taken {
-		o.taken = true
-		*r = row{open: r.open}
-		if t != nil {
-			t.state = t.state.Reported(now)
-		}
-	}
+	r, t := k.row(o.pair), k.trials(o.pair, now)
+	k.take(o, now)
 	if o.taken {
 		if t != nil && t.state.Failures == 0 {
 			t.state.LastReport = now
@@ -157,6 +159,62 @@ func (k *takers) follow(o *offer, waits bool, now time.Time) {
 		o.since = now
 	case now.Sub(o.since) >= takeWithin:
 		k.leave(o, now)
+	}
+}
+
+// trials are those of a pair; nil if there are too many.
+func (k *takers) trials(p pair, now time.Time) *trials {
+	t := k.pairs[p]
+	if t == nil && len(k.pairs) < mostPairs {
+		t = &trials{}
+		k.pairs[p] = t
+	}
+	if t != nil {
+		t.seen = now
+	}
+	return t
+}
+
+// take notes the first job of a unit. It says nothing of units that came later: it
+// counts once, and after that only as long as nothing else is known.
+func (k *takers) take(o *offer, now time.Time) {
+	if !o.now || o.taken {
+		return
+	}
+	o.taken = true
+	r := k.row(o.pair)
+	*r = row{open: r.open}
+	if t := k.pairs[o.pair]; t != nil {
+		t.state, t.soon = t.state.Reported(now), 0
+	}
+}
+
+// freeFor reports whether a unit has been free for so long while its jobs were idle.
+func (o *offer) freeFor(long time.Duration, now time.Time) bool {
+	return !o.since.IsZero() && now.Sub(o.since) >= long
+}
+
+// end notes the end of a unit. waits says that jobs for which it was made are idle.
+// One that ends as soon as it has reported, or without having done so, leaves them
+// where they are as one does that waits in vain.
+func (k *takers) end(o *offer, u platform.Unit, waits bool, now time.Time) {
+	if o.ended {
+		return
+	}
+	o.ended = true
+	t := k.trials(o.pair, now)
+	k.take(o, now)
+	switch {
+	case o.taken, !waits, u.Leaving:
+	case o.freeFor(takeAtLeast, now):
+		k.leave(o, now)
+	case u.Trouble != "" && !o.known: // it has failed (health)
+	case t == nil:
+		k.leave(o, now)
+	default:
+		if t.soon++; t.soon >= endSoon {
+			k.leave(o, now)
+		}
 	}
 }
 
@@ -186,6 +244,9 @@ func (k *takers) group(group, template string, now time.Time) (most int, why str
 		t.state = t.state.Settled(now)
 		n, _ := t.state.Allowance(now)
 		why = fmt.Sprintf("pods of %s came for these jobs and none of the jobs took one (%d times in a row), though they match by what is known here: compare with condor_q -better-analyze, and look for quotas and limits", template, t.state.Failures)
+		if t.soon >= endSoon {
+			why = fmt.Sprintf("the last %d pods of %s for these jobs ended before a job began in them, soon or before they had reported: look at the log of one, and at POD_STARTER_IDLE_TIME", t.soon, template)
+		}
 		if n == 0 {
 			why += "; the next pod is tried at " + t.state.Until.UTC().Format(time.TimeOnly)
 		}
