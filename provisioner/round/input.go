@@ -134,6 +134,13 @@ func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time
 		}
 		p.Free = p.Free.Plus(slot.Free)
 		known, draining = true, draining || slot.Draining
+		for _, rest := range slot.Rests {
+			if rest.Until.After(now) {
+				p.Claims = append(p.Claims, decision.Claim{Amount: rest.Amount, Until: rest.Until})
+			} else {
+				p.Free = p.Free.Plus(rest.Amount)
+			}
+		}
 		for _, c := range slot.Claims {
 			p.Claims = append(p.Claims, decision.Claim{Amount: c.Amount, Until: r.runtimes.Until(runtimes.Job{ID: c.Job, Began: c.Began})})
 		}
