@@ -1,6 +1,7 @@
 package round
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"time"
@@ -63,15 +64,22 @@ type trials struct {
 	soon  int // pods that ended soon, one after another
 }
 
-// row is how many pods of a template no job has taken, one after another.
+// row is how many pods of a template no job has taken, one after another. Other users'
+// jobs may take the next one: what keeps these from it may be a quota.
 type row struct {
 	left, open int
 	state      backoff.State
+	// users are those for whose jobs the pods were made.
+	users map[string]bool
 }
+
+// maxUsers bounds them.
+const maxUsers = 10_000
 
 // offer is a unit's fate with the jobs.
 type offer struct {
 	pair
+	user    string    // for whose job it was made
 	since   time.Time // when it was first seen free while its jobs were idle; zero if that is not so
 	taken   bool      // a job has taken it at some time
 	now     bool      // that is new
@@ -105,7 +113,7 @@ func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, group
 			if u.Phase == platform.Ended && u.Created.Before(k.first) {
 				continue // nobody was here to see what became of it
 			}
-			o = &offer{pair: pair{u.Group, u.Template}}
+			o = &offer{pair: pair{u.Group, u.Template}, user: u.User}
 			k.units[u.Name] = o
 		}
 		there[u.Name] = true
@@ -148,7 +156,9 @@ func (k *takers) follow(o *offer, waits bool, now time.Time) {
 		}
 		return
 	}
-	r.open++
+	if demand.Flocked(o.group) || r.users[o.user] || r.users[""] {
+		r.open++
+	}
 	if t != nil {
 		t.open++
 	}
@@ -228,6 +238,12 @@ func (k *takers) leave(o *offer, now time.Time) {
 		t.state = t.state.Failed(backoff.Untaken, now)
 	}
 	r := k.row(o.pair)
+	if r.users == nil {
+		r.users = map[string]bool{}
+	}
+	if len(r.users) < maxUsers {
+		r.users[o.user] = true
+	}
 	if r.left++; r.left >= inARow {
 		r.state = r.state.Failed(backoff.Untaken, now)
 	}
@@ -266,29 +282,57 @@ func (k *takers) row(p pair) *row {
 }
 
 // template says how many pods of a template may be made for all groups, in the same
-// way.
+// way, where they are made for nobody in particular.
 func (k *takers) template(name string, now time.Time) (most int, why string) {
-	return k.rows[name].most(now)
+	if r := k.rows[name]; r.users[""] {
+		return r.most(now)
+	}
+	return -1, ""
 }
 
-// turns are the groups of other pools' schedds that may try a template which all of
-// them together have left: as many as pods may be made, and others in each minute.
-func (k *takers) turns(name string, groups []demand.Group, now time.Time) (most int, why string, whose map[string]bool) {
-	most, why = k.guests[name].most(now)
-	if most < 0 {
-		return -1, "", nil
-	}
-	var all []string
-	for _, g := range groups {
-		if demand.Flocked(g.ID) {
-			all = append(all, g.ID)
+// turns says how many pods of a template may be made for each of some groups, and why
+// not more: those of other pools' schedds if all of these together have left the last
+// ones, and those of users of this pool who have. As many groups as pods may be made
+// have a turn, and others in each minute.
+func (k *takers) turns(name string, groups []demand.Group, now time.Time) func(group string) (most int, why string) {
+	of := map[string]string{} // why, by group
+	whose := map[string]bool{}
+	for _, r := range []*row{k.rows[name], k.guests[name]} {
+		most, why := r.most(now)
+		if most < 0 {
+			continue
+		}
+		var all []string
+		for _, g := range groups {
+			if k.row(pair{g.ID, name}) == r && (demand.Flocked(g.ID) || r.leftBy(g)) {
+				all = append(all, g.ID)
+				of[g.ID] = why
+			}
+		}
+		for i := range min(most, len(all)) {
+			whose[all[(int(now.Unix()/60)%len(all)+i)%len(all)]] = true
 		}
 	}
-	whose = map[string]bool{}
-	for i := range min(most, len(all)) {
-		whose[all[(int(now.Unix()/60)%len(all)+i)%len(all)]] = true
+	return func(group string) (int, string) {
+		why, bounded := of[group]
+		switch {
+		case !bounded:
+			return -1, ""
+		case whose[group]:
+			return 1, why
+		}
+		return 0, why
 	}
-	return most, why, whose
+}
+
+// leftBy reports whether all users of a group have left pods.
+func (r *row) leftBy(g demand.Group) bool {
+	for _, p := range g.Parts {
+		if !r.users[cmp.Or(p.Owner, p.User)] {
+			return false
+		}
+	}
+	return true
 }
 
 func (r *row) most(now time.Time) (most int, why string) {
@@ -297,7 +341,7 @@ func (r *row) most(now time.Time) (most int, why string) {
 	}
 	r.state = r.state.Settled(now)
 	n, _ := r.state.Allowance(now)
-	return max(n-r.open, 0), Untaken{r.left, r.state}.Words(now)
+	return max(n-r.open, 0), r.untaken().Words(now)
 }
 
 // Untaken is how many pods of a template no job has taken, one after another, and how
@@ -305,13 +349,28 @@ func (r *row) most(now time.Time) (most int, why string) {
 type Untaken struct {
 	Left  int
 	State backoff.State
+	// Users is for how many users' jobs they were made; 0 if they were for nobody in
+	// particular.
+	Users int
+}
+
+func (r *row) untaken() Untaken {
+	u := Untaken{Left: r.left, State: r.state, Users: len(r.users)}
+	if r.users[""] {
+		u.Users = 0
+	}
+	return u
 }
 
 // Words says why no further pod is made.
 func (u Untaken) Words(now time.Time) string {
-	text := fmt.Sprintf("the last %d pods came and no job took one", u.Left)
+	made, next := "", "the next one"
+	if u.Users > 0 {
+		made, next = fmt.Sprintf(", made for jobs of %d users,", u.Users), "the next one for these"
+	}
+	text := fmt.Sprintf("the last %d pods%s came and no job took one", u.Left, made)
 	if n, _ := u.State.Allowance(now); n == 0 {
-		text += "; the next one is tried at " + u.State.Until.UTC().Format(time.TimeOnly)
+		text += "; " + next + " is tried at " + u.State.Until.UTC().Format(time.TimeOnly)
 	}
 	return text
 }
@@ -321,7 +380,7 @@ func (k *takers) untaken(templates []template.Template) []Untaken {
 	all := make([]Untaken, len(templates))
 	for i, t := range templates {
 		r := k.rows[t.Name]
-		all[i] = Untaken{r.left, r.state}
+		all[i] = r.untaken()
 	}
 	return all
 }
