@@ -127,7 +127,7 @@ func TestQuery(t *testing.T) {
 		"-allusers", "-pool", "cm:9618", "-name", "ap",
 		"-constraint", `(` + idle + `) && (ProjectName isnt undefined && stringListMember("Here",DESIRED_Sites))`,
 		"-group-by", "-attributes",
-		"AccountingGroup,ContainerImage,DESIRED_Sites,DockerImage,FlockTo,JobStatus,JobUniverse,owner,ProjectName,Rank,RequestCpus,RequestDisk,RequestGPUs,RequestMemory,Requirements,User",
+		"AccountingGroup,ContainerImage,DESIRED_Sites,DockerImage,FlockTo,JobStatus,JobUniverse,MaxHosts,owner,ProjectName,Rank,RequestCpus,RequestDisk,RequestGPUs,RequestMemory,Requirements,Scheduler,User",
 		"-limit", "20000", "-long",
 	}
 	if diff := cmp.Diff(want, q.Arguments(Target{Pool: "cm:9618", Name: "ap"})); diff != "" {
@@ -173,6 +173,23 @@ func TestBadGroups(t *testing.T) {
 	}
 	if !errors.Is(err, errHuge) {
 		t.Errorf("the group that is too long was kept until it was parsed: %v", err)
+	}
+}
+
+// A job of the parallel universe takes as many slots as it has nodes.
+func TestNodesOfParallelJobs(t *testing.T) {
+	for text, want := range map[string]int{
+		"JobUniverse = 11\nMaxHosts = 8\nJobCount = 3":                         24,
+		"JobUniverse = 11\nJobCount = 3":                                       3,
+		"JobUniverse = 11\nMaxHosts = -1\nJobCount = 3":                        3,
+		"JobUniverse = 5\nMaxHosts = 8\nJobCount = 3":                          3,
+		"JobUniverse = 11\nMaxHosts = 9223372036854775807\nJobCount = 1000000": 65_536_000_000,
+		"JobUniverse = 11\nMaxHosts = 99999999\nJobCount = 1099511627776":      maxJobs,
+	} {
+		rows, err := Read(strings.NewReader("Requirements = true\nUser = \"a@x\"\n" + text + "\n\n"))
+		if err != nil || len(rows) != 1 || rows[0].Jobs != want {
+			t.Errorf("%s: %+v, %v, want %d", text, rows, err, want)
+		}
 	}
 }
 

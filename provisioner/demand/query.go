@@ -11,8 +11,8 @@ import (
 // attributes decide what every job matches, what it takes of a slot, who is charged
 // for it and to which pools it may flock.
 var attributes = []string{
-	"AccountingGroup", "ContainerImage", "DockerImage", "FlockTo", "JobStatus", "JobUniverse", "Rank",
-	"RequestCpus", "RequestDisk", "RequestGPUs", "RequestMemory", "Requirements", "User",
+	"AccountingGroup", "ContainerImage", "DockerImage", "FlockTo", "JobStatus", "JobUniverse", "MaxHosts", "Rank",
+	"RequestCpus", "RequestDisk", "RequestGPUs", "RequestMemory", "Requirements", "Scheduler", "User",
 }
 
 // idle selects the jobs that the negotiator serves: idle ones of the universes

@@ -22,6 +22,10 @@ const (
 	// maxName bounds names of users, groups and jobs: they are kept for each group and
 	// each pod. Those of HTCondor are much shorter.
 	maxName = 512
+	// parallel is the universe of jobs with several nodes, and maxHosts bounds these.
+	parallel = 11
+	maxHosts = 1 << 16
+	maxJobs  = 1 << 40
 )
 
 // Bounds are how much of a schedd's answer is read.
@@ -145,8 +149,12 @@ func nameOf(ad *classads.Ad, attribute string) (string, error) {
 
 func newRow(ad *classads.Ad) (Row, error) {
 	jobs, err := ad.GetInt("JobCount")
-	if err != nil || jobs < 0 || jobs > 1<<40 {
+	if err != nil || jobs < 0 || jobs > maxJobs {
 		return Row{}, fmt.Errorf("its JobCount is no number of jobs: %s", text(ad, "JobCount"))
+	}
+	if ad.IntOr("JobUniverse", 0) == parallel {
+		// Each node of such a job takes a slot (machine_count).
+		jobs = min(jobs*min(max(ad.IntOr("MaxHosts", 1), 1), maxHosts), maxJobs)
 	}
 	row := Row{Ad: ad, Jobs: int(jobs), FlockTo: ad.StringOr("FlockTo", "")}
 	if row.IDs, err = nameOf(ad, "JobIds"); err != nil {

@@ -125,7 +125,7 @@ func Group(w io.Writer, rep round.Report, id string) (bool, error) {
 	for s, m := range rep.Matches[i] {
 		verdict := clean(m.Why)
 		if m.Matches {
-			verdict = "matches; a job takes " + m.Request.String()
+			verdict = "matches; a job requests " + m.Request.String()
 		}
 		if _, err := fmt.Fprintf(w, "%s: %s\n", rep.Shapes[s], verdict); err != nil {
 			return true, err

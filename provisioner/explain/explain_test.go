@@ -82,7 +82,7 @@ func TestGroup(t *testing.T) {
 	}
 	want := `3 idle jobs of alice@x (ap: 1.0 ... 1.2)
 1 idle jobs of ` + harmless + ` (` + harmless + `)
-plain/one: matches; a job takes 1 CPUs, 10 MiB memory, 5 KiB disk
+plain/one: matches; a job requests 1 CPUs, 10 MiB memory, 5 KiB disk
 gpu/one: the job's Requirements do not hold for the slot
 1 jobs get no pod: the limit of 2 pods is reached
 `
@@ -162,7 +162,7 @@ No pod is made for it: it is held.
 Its group is aaaa: 4 idle jobs that match the same slots, of 2 users.
 Each of them is expected to run for 1m30s.
 
-plain/one matches; a job takes 1 CPUs, 10 MiB memory, 5 KiB disk.
+plain/one matches; a job requests 1 CPUs, 10 MiB memory, 5 KiB disk.
   At most 2 pods are made now: until a job has taken one.
   Of plain: until a pod has reported, 3 are tried.
 

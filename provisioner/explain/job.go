@@ -67,7 +67,7 @@ func Job(w io.Writer, rep round.Report, job *demand.Job, why string, matches []m
 func (l *lines) shape(rep round.Report, group, shape int, m match.Explanation) {
 	l.add("")
 	if m.Matches {
-		l.add("%s matches; a job takes %s.", m.Slot, m.Request)
+		l.add("%s matches; a job requests %s.", m.Slot, m.Request)
 		if group >= 0 && group < len(rep.Input.Fits) {
 			for _, f := range rep.Input.Fits[group] {
 				if f.Shape == shape && f.Bounded {

@@ -181,6 +181,11 @@ func (b *Book) All() (own, away []Schedd) {
 	return own, away
 }
 
+// Own returns the schedds of this pool, whether they are served or not.
+func (b *Book) Own() []Schedd {
+	return slices.DeleteFunc(slices.Clone(b.schedds), func(s Schedd) bool { return s.Flocks() })
+}
+
 // Named returns the schedds of a name, whether they are served or not. If pool is not
 // empty, it is the collector of another pool, which knows where the schedd is: it
 // flocks here. One that the collector does not know is asked without knowing it.

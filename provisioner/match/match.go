@@ -6,6 +6,7 @@ package match
 import (
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"podstarter/classads"
@@ -54,6 +55,7 @@ const (
 	whyPend   = "its expressions are slow, and not all have been evaluated yet"
 	whyMine   = "the job's Requirements do not hold for the slot"
 	whyMany   = "there are more groups of jobs and shapes of pods than are matched at a time"
+	whyNobody = "jobs of the parallel universe need slots that are given to their access point's dedicated scheduler (DedicatedScheduler)"
 	whyTheirs = "the slot's Requirements (START) do not hold for the job"
 )
 
@@ -193,6 +195,8 @@ func (m *Matcher) evaluate(job *classads.Ad, s Slot) Result {
 		return Result{Why: whyMine}
 	case !classads.Accepts(s.Ad, job, env):
 		return Result{Why: whyTheirs}
+	case !dedicated(job, s.Ad):
+		return Result{Why: whyNobody}
 	}
 	if s.Refuses != nil {
 		if why := s.Refuses(job, s.Ad); why != "" {
@@ -213,6 +217,18 @@ func (m *Matcher) evaluate(job *classads.Ad, s Slot) Result {
 		}
 	}
 	return r
+}
+
+// dedicated reports whether a job that only a dedicated scheduler serves could get the
+// slot. The schedd adds this to its Requirements, and names the scheduler in the job
+// (HTCondor src/condor_schedd.V6/dedicated_scheduler.cpp:makeGenericAdFromJobAd).
+func dedicated(job, slot *classads.Ad) bool {
+	const parallel = 11
+	if job.IntOr("JobUniverse", 0) != parallel {
+		return true
+	}
+	to := slot.StringOr("DedicatedScheduler", "")
+	return to != "" && strings.EqualFold(to, job.StringOr("Scheduler", to))
 }
 
 // largest bounds what a job may ask for: sums of it must not overflow.

@@ -62,6 +62,7 @@ func TestMatch(t *testing.T) {
 		{"no Requirements", "RequestCpus = 1", Result{Why: whyMine}},
 		{"another site", "Requirements = TARGET.Site == \"x\"", Result{Why: whyMine}},
 		{"START says no", "Requirements = true\nProject = \"banned\"", Result{Why: whyTheirs}},
+		{"a parallel job, and no slots of its scheduler", "Requirements = true\nJobUniverse = 11\nScheduler = \"DedicatedScheduler@ap\"", Result{Why: whyNobody}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rows := New(nil, nil).Update([]Job{{ID: "j", Ad: ad(t, c.job)}}, []Slot{{ID: "s", Ad: ad(t, slot), Rank: expr}})
@@ -69,6 +70,22 @@ func TestMatch(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})
+	}
+}
+
+// Slots that are given to a dedicated scheduler are for its jobs of the parallel
+// universe, and for others.
+func TestDedicatedScheduler(t *testing.T) {
+	given := ad(t, slot+"DedicatedScheduler = \"DedicatedScheduler@AP\"\n")
+	for job, want := range map[string]bool{
+		"JobUniverse = 11\nScheduler = \"DedicatedScheduler@ap\"": true,
+		"JobUniverse = 11": true, // it is new in the queue
+		"JobUniverse = 11\nScheduler = \"DedicatedScheduler@other\"": false,
+		"JobUniverse = 5\nScheduler = \"DedicatedScheduler@other\"":  true,
+	} {
+		if got := New(nil, nil).Update([]Job{{ID: "j", Ad: ad(t, "Requirements = true\n"+job)}}, []Slot{{ID: "s", Ad: given}})[0][0]; got.Matches != want {
+			t.Errorf("%s: %+v", job, got)
+		}
 	}
 }
 

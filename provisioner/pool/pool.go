@@ -45,6 +45,7 @@ type Pool struct {
 
 	// silent has the schedds of other pools that did not answer.
 	silent silences
+	known  known
 }
 
 // Version returns the version of HTCondor on this machine, as slots advertise it

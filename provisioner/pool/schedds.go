@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-multierror"
 
@@ -92,6 +93,9 @@ func (p *Pool) served(ctx context.Context) (own, away []flock.Schedd, err error)
 		return own, away, wrong.ErrorOrNil()
 	}
 	own, away = book.All()
+	if err := p.known.missing(book.Own(), time.Now()); err != nil {
+		wrong = multierror.Append(wrong, err)
+	}
 	if len(own) > maxSchedds {
 		own = own[:maxSchedds]
 		wrong = multierror.Append(wrong, fmt.Errorf("%w: there are more than %d schedds; name those that count", demand.ErrPartial, maxSchedds))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"podstarter/provisioner/backoff"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/match"
 	"podstarter/provisioner/platform"
@@ -50,8 +51,9 @@ func (r *Round) learnAds(ctx context.Context, s sight, rep *Report) (changed boo
 	if a.at.After(now) { // the clock was set back
 		a.at, a.next = time.Time{}, time.Time{}
 	}
+	changed = a.age(now)
 	if now.Before(a.next) {
-		return false
+		return changed
 	}
 	// The newest pod of each shape has the newest configuration.
 	type source struct {
@@ -82,7 +84,7 @@ func (r *Round) learnAds(ctx context.Context, s sight, rep *Report) (changed boo
 		}
 	}
 	if len(wanted) == 0 {
-		return false
+		return changed
 	}
 	a.next = now.Add(learnSoon)
 	if due {
@@ -103,11 +105,25 @@ func (r *Round) learnAds(ctx context.Context, s sight, rep *Report) (changed boo
 			rep.note(Collector, fmt.Errorf("learning from the slot %s: %w", name, err))
 			continue
 		}
-		changed = changed || a.seen[i] == nil || a.seen[i].Digest != seen.Digest
+		changed = changed || a.seen[i] == nil || a.seen[i].Old || a.seen[i].Digest != seen.Digest
 		if a.seen == nil {
 			a.seen = map[int]*template.Seen{}
 		}
 		a.seen[i] = seen
+	}
+	return changed
+}
+
+// age notes of which shapes no slot has been seen for long. It reports whether there is
+// a new one.
+func (a *ads) age(now time.Time) (changed bool) {
+	for _, s := range a.seen {
+		if s.At.After(now) { // the clock was set back
+			s.At = now
+		}
+		if !s.Old && now.Sub(s.At) > backoff.Forget {
+			s.Old, changed = true, true
+		}
 	}
 	return changed
 }
@@ -134,6 +150,9 @@ func (r *Round) offer() []match.Slot {
 		}
 		if seen != nil {
 			all[i].ID += "#" + seen.Shape + "#" + seen.Digest
+			if seen.Old {
+				all[i].ID += "#old"
+			}
 		}
 		if s.promise != s.Shape {
 			all[i].ID += "#" + s.promise.Pod.String()

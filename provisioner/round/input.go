@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"podstarter/provisioner/decision"
-	"podstarter/provisioner/demand"
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/resources"
 	"podstarter/provisioner/runtimes"
@@ -39,18 +38,9 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 		}
 		in.Groups = append(in.Groups, group)
 	}
-	guests := map[string]func(group string) (most int, why string){} // by template
+	turns := map[string]func(group string) (most int, why string){} // by template
 	for _, t := range r.config.Templates {
-		most, why, whose := r.takers.turns(t.Name, rep.Groups, rep.At)
-		guests[t.Name] = func(group string) (int, string) {
-			switch {
-			case most < 0 || !demand.Flocked(group):
-				return -1, ""
-			case whose[group]:
-				return 1, why
-			}
-			return 0, why
-		}
+		turns[t.Name] = r.takers.turns(t.Name, rep.Groups, rep.At)
 	}
 	for g, row := range rep.Matches {
 		var fits []decision.Fit
@@ -65,7 +55,7 @@ func (r *Round) input(s sight, rep Report) decision.Input {
 				if most, why := r.takers.group(rep.Groups[g].ID, r.config.Templates[s.template].Name, rep.At); most >= 0 {
 					fit.Bounded, fit.Most, fit.Why = true, most, why
 				}
-				if most, why := guests[r.config.Templates[s.template].Name](rep.Groups[g].ID); most >= 0 && (!fit.Bounded || most < fit.Most) {
+				if most, why := turns[r.config.Templates[s.template].Name](rep.Groups[g].ID); most >= 0 && (!fit.Bounded || most < fit.Most) {
 					fit.Bounded, fit.Most, fit.Why = true, most, why
 				}
 				fits = append(fits, fit)
@@ -134,6 +124,13 @@ func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time
 		}
 		p.Free = p.Free.Plus(slot.Free)
 		known, draining = true, draining || slot.Draining
+		for _, rest := range slot.Rests {
+			if rest.Until.After(now) {
+				p.Claims = append(p.Claims, decision.Claim{Amount: rest.Amount, Until: rest.Until})
+			} else {
+				p.Free = p.Free.Plus(rest.Amount)
+			}
+		}
 		for _, c := range slot.Claims {
 			p.Claims = append(p.Claims, decision.Claim{Amount: c.Amount, Until: r.runtimes.Until(runtimes.Job{ID: c.Job, Began: c.Began})})
 		}

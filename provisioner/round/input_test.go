@@ -135,3 +135,22 @@ func TestHealth(t *testing.T) {
 		}
 	}
 }
+
+// Jobs do not count on a slot that rests, unless it does so for no longer than they
+// would wait for one that a job leaves.
+func TestSlotThatRests(t *testing.T) {
+	for after, want := range map[time.Duration]decision.Outcome{
+		-time.Second:     {Idle: 1, Free: 1},
+		30 * time.Second: {Idle: 1, Soon: 1},
+		20 * time.Minute: {Idle: 1, New: 1},
+	} {
+		s := newSite(t)
+		s.prove()
+		units, _ := s.platform.List(t.Context())
+		s.pool.slots[units[0].Name] = &supply.Pod{Rests: []supply.Rest{{Amount: units[0].Size, Until: s.now.Add(after)}}}
+		s.pool.groups = []demand.Group{jobs(t, 1, plainJob)}
+		if diff := cmp.Diff([]decision.Outcome{want}, s.run().Output.Groups); diff != "" {
+			t.Errorf("%s: -want +got\n%s", after, diff)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"podstarter/provisioner/backoff"
+	"podstarter/provisioner/decision"
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/platform"
 )
@@ -101,5 +102,52 @@ func TestUntakenByGuests(t *testing.T) {
 	rep := s.run()
 	if own := rep.Output.Groups[len(rep.Groups)-1]; own.Coming+own.New != 3 {
 		t.Errorf("the pool's own jobs get %+v", own)
+	}
+}
+
+// Pods that the jobs of one user do not take, such as beyond a quota or a limit of the
+// accountant, keep none from the jobs of another one.
+func TestUntakenOfOneUser(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	of := func(owner string, kind int) demand.Group {
+		g := jobs(t, 1, fmt.Sprintf("%s\nKind = %d", plainJob, kind))
+		g.Parts[0].Owner = owner
+		return g
+	}
+	for i := range inARow {
+		s.pool.groups = []demand.Group{of("alice@x", i)}
+		rep := s.run()
+		if len(rep.Made) != 1 {
+			t.Fatalf("%v are made: %+v", rep.Made, rep.Output.Groups)
+		}
+		s.report(rep.Made[0], s.round.shapes[0].Pod)
+		for range 2 {
+			s.run()
+			s.now = s.now.Add(takeAtLeast)
+		}
+		delete(s.pool.slots, rep.Made[0])
+		s.platform.Finish(rep.Made[0])
+		s.run()
+		s.platform.Forget(rep.Made[0])
+		s.now = s.now.Add(time.Minute)
+	}
+	s.pool.groups = []demand.Group{of("alice@x", 100)}
+	if rep := s.run(); len(rep.Made) != 0 || rep.Output.Groups[0].Waiting[0].Cause != decision.Untaken {
+		t.Errorf("%v are made for the user whose jobs took none: %+v", rep.Made, rep.Output.Groups)
+	}
+	s.pool.groups = []demand.Group{of("bob@x", 200)}
+	if rep := s.run(); len(rep.Made) != 1 {
+		t.Errorf("%v are made for another user: %+v", rep.Made, rep.Output.Groups)
+	}
+	// In time, one is tried for her, of all her groups.
+	s.now = s.now.Add(10 * time.Minute)
+	s.pool.groups = []demand.Group{of("alice@x", 101), of("alice@x", 102), of("alice@x", 103)}
+	units, _ := s.platform.List(t.Context())
+	for _, u := range units {
+		s.platform.Finish(u.Name)
+	}
+	if rep := s.run(); len(rep.Made) != 1 {
+		t.Errorf("%v are tried: %+v", rep.Made, rep.Output.Groups)
 	}
 }

@@ -37,9 +37,16 @@ const (
 
 // attributes are those of a slot that count.
 var attributes = []string{
-	"Name", podName, "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Payloads", "Offline",
+	"Name", podName, "SlotType", "PartitionableSlot", "State", "Cpus", "Memory", "Disk", "GPUs", "Payloads", "Offline", "Requirements", restUntil, offlineUntil,
 	"TotalSlotCpus", "TotalSlotMemory", "TotalSlotDisk", "TotalSlotGPUs", "TotalSlotPayloads", "GlobalJobId", "JobStart", "JobStarts", "JobBusyTimeCount", "JobBusyTimeAvg",
 }
+
+// The attributes by which podstarter says until when a slot, or its pod, takes no job
+// (condor_config.d/99-podstarter-health.conf).
+const (
+	restUntil    = "PodStarterRestUntil"
+	offlineUntil = "PodStarterOfflineUntil"
+)
 
 // podName is the attribute by which a slot says in which pod it is.
 const podName = "K8SPodName"
@@ -65,6 +72,8 @@ type Pod struct {
 	Whole resources.Amount
 	// Claims are the parts that jobs have.
 	Claims []Claim
+	// Rests are the parts that no job has claimed, and that take none for a while.
+	Rests []Rest
 	// Draining: it takes no more jobs.
 	Draining bool
 	// Slot is the name of a slot that says what a new pod's would: none that was cut
@@ -85,6 +94,12 @@ type Claim struct {
 	// between two jobs.
 	Job   string
 	Began time.Time
+}
+
+// Rest is a part of a pod that takes no job until a time, which may have passed.
+type Rest struct {
+	Amount resources.Amount
+	Until  time.Time
 }
 
 // ErrTooMuch is returned if not all slots were read.
@@ -140,7 +155,8 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		pods[host] = p
 	}
 	p.statistics(ad)
-	if !strings.EqualFold(ad.StringOr("SlotType", ""), "Dynamic") {
+	dynamic := strings.EqualFold(ad.StringOr("SlotType", ""), "Dynamic")
+	if !dynamic {
 		if p.Slot == "" {
 			p.Slot = name
 		}
@@ -150,17 +166,28 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 	if ad.BoolOr("PartitionableSlot", false) && !ad.Has("Payloads") {
 		have.Payloads = most // it does not count them
 	}
+	closed, ends := refuses(ad)
+	p.Draining = p.Draining || ends && !dynamic
+	give := func() {
+		switch until := max(until(ad, restUntil), until(ad, offlineUntil)); {
+		case closed:
+		case until > 0:
+			p.Rests = append(p.Rests, Rest{have, time.Unix(until, 0).UTC()})
+		default:
+			p.Free = p.Free.Plus(have)
+		}
+	}
 	switch state := ad.StringOr("State", ""); state {
 	case "Drained":
 		p.Draining = true
 	case "Unclaimed", "Matched", "Backfill":
-		p.Free = p.Free.Plus(have)
+		give()
 	case "Owner": // it takes no job until IS_OWNER is false (HTCondor src/condor_startd.V6/ResState.cpp:eval_policy)
 	case "Claimed", "Preempting":
 		// A partitionable slot that is claimed has what its dynamic slots left
 		// (CLAIM_PARTITIONABLE_LEFTOVERS, or a claim for data only).
 		if ad.BoolOr("PartitionableSlot", false) {
-			p.Free = p.Free.Plus(have)
+			give()
 			break
 		}
 		p.Claims = append(p.Claims, claim(ad, have))
@@ -169,6 +196,28 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		return fmt.Errorf("the state of %q is %q", name, state[:min(len(state), 100)])
 	}
 	return nil
+}
+
+// refuses reports whether a slot takes no job whatever it is, and whether none of the
+// pod does. A startd that shuts down or drains says it by Requirements, and its slots
+// may be Unclaimed for as long as other jobs run; those of a broken slot are a text
+// (HTCondor src/condor_startd.V6/Reqexp.cpp:publish_requirements).
+func refuses(ad *classads.Ad) (closed, ends bool) {
+	e, ok := ad.Lookup(classads.AttrRequirements)
+	if !ok {
+		return false, false
+	}
+	v, fixed := e.Literal()
+	takes, truth := v.Bool()
+	return fixed && !(truth && takes), fixed && truth && !takes
+}
+
+// until reads until when a slot takes no job; 0 if it takes some.
+func until(ad *classads.Ad, name string) int64 {
+	if at := ad.IntOr(name, 0); at > 0 && at < 1<<40 {
+		return at
+	}
+	return 0
 }
 
 // claim reads what a job has.

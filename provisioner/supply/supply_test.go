@@ -67,6 +67,58 @@ func TestOwner(t *testing.T) {
 	}
 }
 
+// A slot that takes no job has no room, whatever its state is: the startd shuts down
+// while jobs run, the slot is broken, or podstarter keeps it from jobs for a while.
+func TestSlotsThatTakeNoJob(t *testing.T) {
+	pods, err := Read(strings.NewReader(`Name = "slot1@ends"
+PartitionableSlot = true
+State = "Unclaimed"
+Cpus = 6
+Payloads = 2
+Requirements = false
+
+Name = "slot1_1@ends"
+SlotType = "Dynamic"
+State = "Claimed"
+Cpus = 1
+Requirements = false
+
+Name = "slot1@broken"
+State = "Unclaimed"
+Cpus = 1
+Requirements = "its job left processes"
+
+Name = "slot2@broken"
+State = "Unclaimed"
+Cpus = 2
+Requirements = START && WithinResourceLimits
+
+Name = "slot1@rests"
+State = "Unclaimed"
+Cpus = 1
+PodStarterOfflineUntil = 0
+PodStarterRestUntil = 1795262410
+Requirements = START
+
+Name = "slot2@rests"
+State = "Unclaimed"
+Cpus = 2
+PodStarterOfflineUntil = 1795262420
+PodStarterRestUntil = 1795262410
+Requirements = true
+`))
+	want := map[string]*Pod{
+		"ends":   {Slot: "slot1@ends", Draining: true, Claims: []Claim{{Amount: resources.Amount{CPUs: 1}}}},
+		"broken": {Slot: "slot1@broken", Free: resources.Amount{CPUs: 2}},
+		"rests": {Slot: "slot1@rests", Rests: []Rest{
+			{resources.Amount{CPUs: 1}, time.Unix(1795262410, 0).UTC()}, {resources.Amount{CPUs: 2}, time.Unix(1795262420, 0).UTC()},
+		}},
+	}
+	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
+		t.Errorf("%v, -want +got\n%s", err, diff)
+	}
+}
+
 // A partitionable slot with CPUs left and no payload container takes no job. One that does
 // not count its containers says nothing of them.
 func TestPayloads(t *testing.T) {
@@ -177,7 +229,7 @@ func TestBadSlots(t *testing.T) {
 
 func TestArguments(t *testing.T) {
 	got := Arguments("cm:9618", "site")
-	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Payloads,Offline,TotalSlotCpus,TotalSlotMemory,TotalSlotDisk,TotalSlotGPUs,TotalSlotPayloads,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
+	want := []string{"-pool", "cm:9618", "-long", "-attributes", "Name,K8SPodName,SlotType,PartitionableSlot,State,Cpus,Memory,Disk,GPUs,Payloads,Offline,Requirements,PodStarterRestUntil,PodStarterOfflineUntil,TotalSlotCpus,TotalSlotMemory,TotalSlotDisk,TotalSlotGPUs,TotalSlotPayloads,GlobalJobId,JobStart,JobStarts,JobBusyTimeCount,JobBusyTimeAvg", "-constraint", `regexp("@site-", Name) || regexp("^site-", K8SPodName ?: "")`}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}

@@ -63,14 +63,15 @@ START = time() < GLIDEIN_ToRetire && MY.Payloads >= (TARGET.RequestPayloads ?: 1
 WithinResourceLimits = MY.Cpus > 0 && TARGET.RequestCpus <= MY.Cpus && (TARGET.Cpus ?: 1) > 0
 `)
 	for name, want := range map[string]string{
-		"GLIDEIN_ToRetire": "1800086400", "Payloads": "2", "int(LoadAvg * 2)": "7", "RecentJobStarts": "undefined", "TotalLoadAvg": "undefined",
+		"GLIDEIN_ToRetire": "1800186400", "Payloads": "2", "LoadAvg": "0", "RecentJobStarts": "undefined", "TotalLoadAvg": "undefined",
 		"PodStarterRestUntil": "undefined", "State": `"Unclaimed"`,
 	} {
 		e, err := classads.ParseExpr(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := e.Eval(classads.Env{My: seen.ad}).String(); got != want {
+		later := func() time.Time { return time.Unix(1_800_100_000, 0) }
+		if got := e.Eval(classads.Env{My: seen.ad, Now: later}).String(); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
 		}
 	}
@@ -174,4 +175,39 @@ func FuzzLearn(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What Requirements refer to is in the ad of a new pod as it would be there.
+func TestWhatStartRefersTo(t *testing.T) {
+	for start, want := range map[string]bool{
+		"time() - DaemonStartTime < 600 && time() - EnteredCurrentState < 600": true,
+		"NumDynamicSlots < 1":               true,
+		"LoadAvg - CondorLoadAvg < 0.3":     true,
+		"CpuBusy":                           false,
+		"KeyboardIdle > 900":                true,
+		"time() < End":                      true,
+		"time() + 901 < End":                false,
+		"ClockMin >= 300 && ClockMin < 302": true, // two hours later it is five
+		"ClockDay == 2":                     true,
+		"Stopped =!= true":                  false,
+	} {
+		seen := learn(t, "small", `DaemonStartTime = 1799990000
+MyCurrentTime = 1800000000
+EnteredCurrentState = 1799995000
+End = 1799990900
+NumDynamicSlots = 4
+LoadAvg = 8.5
+CondorLoadAvg = 0.5
+CpuBusy = true
+KeyboardIdle = 1000
+ClockMin = 180
+ClockDay = 2
+Stopped = true
+Requirements = START
+START = `+start)
+		later := func() time.Time { return time.Unix(1_800_007_200, 0) }
+		if got := classads.Accepts(seen.ad, classads.NewAd(), classads.Env{Now: later}); got != want {
+			t.Errorf("%s is %v", start, got)
+		}
+	}
 }

@@ -49,7 +49,7 @@ Rank = 0
 // Slot returns the ad that a slot of a new pod would have. seen is what a slot of
 // another pod of the template advertised, or nil: versions, abilities and START of
 // an execution point are better than what the site says of it. START is that of
-// one size, so that it counts only for pods of the same shape. The site's own START
+// one size, so that it counts only for pods of the same shape, and for a while. The site's own START
 // must hold in any case: no ad of an execution point widens it.
 func (t Template) Slot(s Shape, seen *Seen) *classads.Ad {
 	ad := base.Clone()
@@ -64,7 +64,7 @@ func (t Template) Slot(s Shape, seen *Seen) *classads.Ad {
 		said := ad.Clone()
 		ad.Update(seen.ad)
 		switch site, own := t.slot.Lookup("START"); {
-		case seen.Shape != s.Name:
+		case seen.Shape != s.Name, seen.Old:
 			for _, name := range []string{"START", classads.AttrRequirements, "WithinResourceLimits"} {
 				if e, ok := said.Lookup(name); ok {
 					ad.Insert(name, e)

@@ -1,0 +1,101 @@
+package round
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"podstarter/provisioner/demand"
+	"podstarter/provisioner/platform"
+	"podstarter/provisioner/resources"
+	"podstarter/provisioner/supply"
+)
+
+// Pods that report and end before a job could begin in them come no more often than
+// those that wait for one in vain.
+func TestPodsThatEndSoon(t *testing.T) {
+	for name, c := range map[string]struct {
+		lives time.Duration
+		fails bool
+		stays bool // its slot's ad, as after a crash
+		mute  bool // it never reports
+		use   platform.Use
+	}{
+		"it ends by itself too soon":  {lives: time.Minute, use: platform.Unused},
+		"it crashes":                  {lives: 20 * time.Second, fails: true, stays: true, use: platform.Unused},
+		"one of another kind":         {lives: time.Minute},
+		"it ends at once, and well":   {lives: time.Second, mute: true},
+		"another that crashes":        {lives: 20 * time.Second, fails: true, stays: true},
+		"one that is there for a bit": {lives: 100 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.pool.groups = []demand.Group{jobs(t, 4, plainJob)}
+			began := map[string]time.Time{}
+			made := 0
+			for range 12 * 60 {
+				units, _ := s.platform.List(t.Context())
+				for _, u := range units {
+					switch at, ok := began[u.Name]; {
+					case !ok && s.now.Sub(u.Created) >= 40*time.Second:
+						began[u.Name] = s.now
+						s.report(u.Name, resources.Amount{CPUs: 1, Memory: 2048, Disk: 1 << 20})
+						if c.mute {
+							delete(s.pool.slots, u.Name)
+						}
+						s.platform.Mark(u.Name, c.use)
+					case ok && u.Phase == platform.Running && s.now.Sub(at) >= c.lives:
+						s.platform.Finish(u.Name)
+						if c.fails {
+							s.platform.Fail(u.Name)
+						}
+						if !c.stays {
+							delete(s.pool.slots, u.Name)
+						}
+					}
+				}
+				if s.now.Second() == 0 {
+					made += len(s.run().Made)
+				}
+				s.now = s.now.Add(20 * time.Second)
+			}
+			if rep := s.run(); len(rep.Made) == 0 && !strings.Contains(rep.Output.Groups[0].Waiting[0].Why, "ended before a job began") && c.lives < 100*time.Second {
+				t.Errorf("the reason is %q", rep.Output.Groups[0].Waiting[0].Why)
+			}
+			if made > 30 {
+				t.Errorf("%d pods are made for 4 jobs in four hours, none of which could run", made)
+			}
+		})
+	}
+}
+
+// A pod that is gone before a job has taken it, such as one that is preempted, keeps
+// nobody waiting, nor do pods in which jobs too short to be seen have run.
+func TestPodsThatEndSoonNowAndThen(t *testing.T) {
+	s := newSite(t)
+	s.pool.groups = []demand.Group{jobs(t, 4, plainJob)}
+	for i := range 60 {
+		s.now = s.now.Add(time.Minute)
+		rep := s.run()
+		if len(rep.Made) == 0 {
+			t.Fatalf("in round %d no pod is made: %+v", i, rep.Output.Groups)
+		}
+		for n, name := range rep.Made {
+			s.report(name, resources.Amount{CPUs: 1, Memory: 2048, Disk: 1 << 20})
+			s.platform.Mark(name, platform.Unused)
+			if i%3 == 2 && n == 0 {
+				s.pool.slots[name].Claims = []supply.Claim{{}}
+			}
+		}
+		if i%3 != 2 {
+			s.platform.Mark(rep.Made[0], platform.Used)
+		}
+		s.now = s.now.Add(time.Minute)
+		s.run()
+		for _, name := range rep.Made {
+			delete(s.pool.slots, name)
+			s.platform.Finish(name)
+			s.platform.Forget(name)
+		}
+	}
+}
