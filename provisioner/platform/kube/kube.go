@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -98,56 +97,6 @@ func (c *Cluster) allowed(ctx context.Context) error {
 		return fmt.Errorf("listing jobs and pods of the namespace %s: %w; the provisioner needs list, watch, create and delete of both there", c.namespace, err)
 	}
 	return nil
-}
-
-// slim drops what is not looked at, so that 5,000 pods take megabytes instead of
-// a hundred, whatever others write into them.
-func slim(object any) (any, error) {
-	switch o := object.(type) {
-	case *corev1.Pod:
-		o.ObjectMeta, o.Spec = slimMeta(&o.ObjectMeta, payloads(&o.Spec)), looked(&o.Spec)
-	case *batchv1.Job:
-		o.ObjectMeta, o.Spec = slimMeta(&o.ObjectMeta, nil), batchv1.JobSpec{}
-	}
-	return object, nil
-}
-
-// maxNote is how many bytes of a note are kept.
-const maxNote = 512
-
-func slimMeta(from *metav1.ObjectMeta, payloads []*corev1.Container) metav1.ObjectMeta {
-	m := metav1.ObjectMeta{
-		Name: from.Name, Namespace: from.Namespace, UID: from.UID, ResourceVersion: from.ResourceVersion, OwnerReferences: from.OwnerReferences,
-		CreationTimestamp: from.CreationTimestamp, DeletionTimestamp: from.DeletionTimestamp, Labels: map[string]string{}, Annotations: map[string]string{},
-	}
-	for _, key := range []string{labelProvisioner, labelUnit, labelTemplate, labelShape} {
-		if value, ok := from.Labels[key]; ok {
-			m.Labels[key] = value
-		}
-	}
-	notes := []string{noteUser, noteGroup, noteSize}
-	for _, c := range payloads {
-		notes = append(notes, noncePrefix+c.Name)
-	}
-	for _, key := range notes {
-		if value, ok := from.Annotations[key]; ok {
-			m.Annotations[key] = strings.ToValidUTF8(value[:min(len(value), maxNote)], "")
-		}
-	}
-	return m
-}
-
-var _ cache.TransformFunc = slim
-
-// looked returns what use and placed look at.
-func looked(pod *corev1.PodSpec) (s corev1.PodSpec) {
-	s.NodeName = pod.NodeName
-	for _, c := range payloads(pod) {
-		s.Containers = append(s.Containers, corev1.Container{
-			Name: c.Name, Env: slices.DeleteFunc(slices.Clone(c.Env), func(e corev1.EnvVar) bool { return !isNonce(c.Name, e) }),
-		})
-	}
-	return s
 }
 
 // List implements platform.Platform.
@@ -244,27 +193,6 @@ func (c *Cluster) there(ctx context.Context) (map[string]bool, error) {
 	return names, nil
 }
 
-// lookUp asks the API server for the Job of a unit, if it has one, and its pods.
-// What has the name and is not of this provisioner is not returned.
-func (c *Cluster) lookUp(ctx context.Context, name string) (*batchv1.Job, []corev1.Pod, error) {
-	selected := metav1.ListOptions{LabelSelector: labelProvisioner + "=" + c.name + "," + labelUnit + "=" + name}
-	jobs, err := c.client.BatchV1().Jobs(c.namespace).List(ctx, selected)
-	if err != nil {
-		return nil, nil, fmt.Errorf("looking up the Job of %s: %w", name, err)
-	}
-	pods, err := c.client.CoreV1().Pods(c.namespace).List(ctx, selected)
-	if err != nil {
-		return nil, nil, fmt.Errorf("looking up the pod of %s: %w", name, err)
-	}
-	var job *batchv1.Job
-	for i := range jobs.Items {
-		if jobs.Items[i].Name == name {
-			job = &jobs.Items[i]
-		}
-	}
-	return job, slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return owner(&p) != name }), nil
-}
-
 // Create implements platform.Platform.
 func (c *Cluster) Create(ctx context.Context, s platform.Spec) error {
 	m, ok := c.manifests[s.Template]
@@ -342,66 +270,4 @@ func (c *Cluster) seen(object any) {
 	case *corev1.Pod:
 		c.drop(owner(o))
 	}
-}
-
-// Withdraw implements platform.Platform. The preconditions make the API server
-// refuse if the object has changed since it was looked at. A Job's pod can still
-// begin between the look and the deletion; then it ends as in a drain.
-func (c *Cluster) Withdraw(ctx context.Context, name string) error {
-	job, pods, err := c.lookUp(ctx, name)
-	if err != nil {
-		return err
-	}
-	for _, p := range pods {
-		again := job != nil && p.Status.Phase == corev1.PodFailed // the Job makes another pod
-		if begun(&p) && !again {
-			return platform.ErrBegun
-		}
-	}
-	err = c.remove(ctx, name, job, pods, same)
-	if apierrors.IsConflict(err) {
-		return platform.ErrBegun
-	}
-	return err
-}
-
-// End implements platform.Ender.
-func (c *Cluster) End(ctx context.Context, name string) error {
-	job, pods, err := c.lookUp(ctx, name)
-	if err != nil {
-		return err
-	}
-	// In a pod that is over, no job runs: the Job has made another one since.
-	over := func(p *corev1.Pod) bool {
-		return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
-	}
-	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !over(&p) && use(&p) == platform.Used }) {
-		return fmt.Errorf("ending %s: %w", name, platform.ErrBegun)
-	}
-	return c.remove(ctx, name, job, pods, func(o metav1.Object) *metav1.Preconditions {
-		uid := o.GetUID()
-		return &metav1.Preconditions{UID: &uid}
-	})
-}
-
-// remove deletes the Job of a unit, or its bare pod.
-func (c *Cluster) remove(ctx context.Context, name string, job *batchv1.Job, pods []corev1.Pod, condition func(metav1.Object) *metav1.Preconditions) error {
-	var err error
-	if job != nil {
-		background := metav1.DeletePropagationBackground
-		err = c.client.BatchV1().Jobs(c.namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: &background, Preconditions: condition(job)})
-	} else if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return p.Name == name }); i >= 0 {
-		err = c.client.CoreV1().Pods(c.namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: condition(&pods[i])})
-	}
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("deleting: %w", err)
-	}
-	c.drop(name)
-	return nil
-}
-
-// same demands that an object is as it was when it was looked at.
-func same(o metav1.Object) *metav1.Preconditions {
-	uid, version := o.GetUID(), o.GetResourceVersion()
-	return &metav1.Preconditions{UID: &uid, ResourceVersion: &version}
 }
