@@ -30,6 +30,8 @@ type Options struct {
 	// Mounts lets payloads have directories of their own in place of the machine's, by a mount namespace for each wrapper. It has no
 	// effect without the rights for it, or with As.
 	Mounts bool
+	// Processes says that payloads are to have PID namespaces of their own, for Audit. Which payload has one is in the request.
+	Processes bool
 	// Program is the file to run as the wrapper; "" is this program.
 	Program string
 	// Runtime is the machine's runtime of images, for Audit and Probe.
@@ -55,6 +57,8 @@ type Backend struct {
 	as      *Account
 	runtime Runtime
 	mounts  bool // wrappers have mount namespaces of their own
+	capable bool // this process may make namespaces
+	wanted  bool // payloads are to have PID namespaces
 }
 
 // self is this program, even if its file was replaced or removed since the start.
@@ -76,7 +80,8 @@ func New(o Options) (*Backend, error) {
 		}
 		b.root = false
 	}
-	b.mounts = o.Mounts && b.root && mayMount()
+	b.capable = b.root && mayMount()
+	b.mounts, b.wanted = o.Mounts && b.capable, o.Processes
 	if b.root && (o.UID <= 0 || o.Users <= 0) {
 		return nil, fmt.Errorf("run payloads beside the starter: cannot use %d user IDs from %d on; both numbers must be above 0", o.Users, o.UID)
 	}
@@ -99,7 +104,7 @@ func (b *Backend) Check(context.Context) ([]string, error) { return nil, nil }
 
 // Audit implements payload.Backend.
 func (b *Backend) Audit(ctx context.Context) []payload.Finding {
-	return append([]payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter"}}, b.auditRuntime(ctx)...)
+	return append([]payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter"}}, append(b.auditProcesses(ctx), b.auditRuntime(ctx)...)...)
 }
 
 // Lease implements payload.Backend. It takes a user ID for one activation. If all are

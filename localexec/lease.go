@@ -29,27 +29,50 @@ func (l *lease) Owner() (uid, gid int) { return l.uid, l.gid }
 // Bind implements payload.Lease. It starts a wrapper. It refuses a request for an image
 // with a *[payload.Verdict] that blames the user.
 func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Container, error) {
+	if err := l.prepare(req); err != nil {
+		return nil, err
+	}
+	if req.OwnProcesses {
+		c, err := l.bindInNamespace(ctx)
+		if err == nil || !errors.Is(err, errNoNamespace) {
+			return c, err
+		}
+		l.backend.log.Warn("The job sees the processes of the machine", "error", err)
+	}
+	return l.bind(ctx, false)
+}
+
+// prepare checks a request and makes the control directory.
+func (l *lease) prepare(req payload.BindRequest) error {
 	if l.filesOnly {
-		return nil, errors.New("start a wrapper: the lease is for files only")
+		return errors.New("start a wrapper: the lease is for files only")
 	}
 	if image := strings.TrimSpace(req.Image); image != "" {
-		return nil, &payload.Verdict{
+		return &payload.Verdict{
 			Blame:   payload.User,
 			Message: fmt.Sprintf("this execution point runs jobs without containers and cannot provide the image %.200q; submit the job without an image, or require an execution point that has containers", image),
 		}
 	}
 	if !payload.ValidActivation(req.Activation) {
-		return nil, fmt.Errorf("start a wrapper: %.40q is not a valid activation name", req.Activation)
+		return fmt.Errorf("start a wrapper: %.40q is not a valid activation name", req.Activation)
 	}
 	if l.released || l.container != nil {
-		return nil, fmt.Errorf("start a wrapper for %s: the lease already has one, or was released", req.Activation)
+		return fmt.Errorf("start a wrapper for %s: the lease already has one, or was released", req.Activation)
 	}
 	l.dir = filepath.Join(l.backend.dir, req.Activation)
 	if err := l.giveDirectory(); err != nil {
-		return nil, siteTrouble("cannot make a control directory", err)
+		return siteTrouble("cannot make a control directory", err)
 	}
-	p, err := startWrapper(l, rand.Text())
+	return nil
+}
+
+// bind starts the wrapper and waits until it answers.
+func (l *lease) bind(ctx context.Context, ownProcesses bool) (payload.Container, error) {
+	p, err := startWrapper(l, rand.Text(), ownProcesses)
 	if err != nil {
+		if ownProcesses {
+			err = fmt.Errorf("%w: %w", errNoNamespace, err)
+		}
 		return nil, siteTrouble("cannot start the wrapper", err)
 	}
 	// The wrapper may end instead of announcing itself.
@@ -64,7 +87,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 		if outer.Err() != nil {
 			return nil, context.Cause(outer)
 		}
-		return nil, siteTrouble("the wrapper does not answer", err)
+		return nil, siteTrouble("the wrapper does not answer", noNamespace(p, err))
 	}
 	l.container = newContainer(client, p)
 	return l.container, nil

@@ -154,25 +154,27 @@ func starter(args []string) int {
 	if err != nil {
 		return fail(err)
 	}
-	c, err := l.Bind(ctx, payload.BindRequest{Activation: "job"})
+	c, err := l.Bind(ctx, payload.BindRequest{Activation: "job", OwnProcesses: len(args) > 2})
 	if err != nil {
 		return fail(err)
 	}
 	if _, err := c.Client().Start(ctx, s); err != nil {
 		return fail(err)
 	}
-	fmt.Println(c.Client().Hello().PID)
+	fmt.Println(c.Client().SeenPID())
 	select {}
 }
 
-func TestStarterKilled(t *testing.T) {
+func TestStarterKilled(t *testing.T) { starterKilled(t) }
+
+func starterKilled(t *testing.T, more ...string) {
 	s := agenttest.Spec(t, "tree")
 	spec, err := json.Marshal(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(agenttest.PublicDir(t), "private")
-	cmd := exec.Command(agenttest.Program(), dir, string(spec))
+	cmd := exec.Command(agenttest.Program(), append([]string{dir, string(spec)}, more...)...)
 	cmd.Args[0] = starterName
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -188,6 +190,9 @@ func TestStarterKilled(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	pids := leaves(t, s)
+	if len(more) > 0 { // these are not the machine's numbers
+		pids = membersOf(t, s.UID)
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"podstarter/localexec"
 	"podstarter/payload"
@@ -73,23 +70,7 @@ func TestMountsWithoutRights(t *testing.T) {
 	if !agenttest.Root() {
 		t.Skip("without root there is nothing to take away")
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var all [2]unix.CapUserData
-	if err := unix.Capget(&header, &all[0]); err != nil {
-		t.Fatal(err)
-	}
-	few := all
-	few[0].Effective &^= 1 << unix.CAP_SYS_ADMIN
-	if err := unix.Capset(&header, &few[0]); err != nil {
-		t.Fatal(err)
-	}
-	uid, _ := agenttest.Payload()
-	b, err := localexec.New(localexec.Options{Dir: filepath.Join(agenttest.PublicDir(t), "private"), UID: uid, Users: 1, Mounts: true})
-	if err := errors.Join(err, unix.Capset(&header, &all[0])); err != nil {
-		t.Fatal(err)
-	}
+	b := powerless(t)
 	if bind(t, lease(t, b), "job1").Client().Hello().OwnMounts {
 		t.Error("it says that it can mount")
 	}

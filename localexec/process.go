@@ -27,8 +27,8 @@ type process struct {
 // maxWords bounds a line of the wrapper's output, in bytes.
 const maxWords = 4096
 
-// startWrapper starts the wrapper of a lease. It does not wait for it.
-func startWrapper(l *lease, nonce string) (*process, error) {
+// startWrapper starts the wrapper of a lease, as the first process of a PID namespace if that is wanted. It does not wait for it.
+func startWrapper(l *lease, nonce string, ownProcesses bool) (*process, error) {
 	b := l.backend
 	cmd := exec.Command(b.program, "-companion", "-control", l.dir)
 	cmd.Args[0] = agent.WrapperName
@@ -40,9 +40,13 @@ func startWrapper(l *lease, nonce string) (*process, error) {
 		cmd.ExtraFiles = []*os.File{l.lock}
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGTERM}
-	if b.mounts {
+	if b.mounts || ownProcesses {
 		cmd.Args = append(cmd.Args, "-own-mounts")
 		cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNS
+	}
+	if ownProcesses {
+		cmd.Args = append(cmd.Args, "-own-processes")
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWPID
 	}
 	if as := b.as; as != nil {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(as.UID), Gid: uint32(as.GID)}

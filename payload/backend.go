@@ -97,9 +97,8 @@ type ImageCommand struct {
 type Wrapper interface {
 	// Hello is the wrapper's announcement.
 	Hello() Hello
-	// SharesPIDNamespace tells whether process IDs from the wrapper are valid in this
-	// process's PID namespace.
-	SharesPIDNamespace() bool
+	// SeenPID is the wrapper's process ID in this process's PID namespace; 0 if its /proc does not show the payload.
+	SeenPID() int
 	// Memory is the container's memory control group; nil if it cannot be looked at.
 	Memory() *memcg.Files
 	// Start starts a payload.

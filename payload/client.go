@@ -89,6 +89,15 @@ func (c *Client) SharesPIDNamespace() bool {
 	return c.hello.PIDNamespace != "" && c.hello.PIDNamespace == pidNamespace() && c.peerPID == c.hello.PID
 }
 
+// SeenPID is the wrapper's process ID in this process's PID namespace, whose /proc then shows the payload; 0 if it does not. The kernel says
+// which, not the wrapper.
+func (c *Client) SeenPID() int {
+	if c.SharesPIDNamespace() || c.hello.OwnProcesses {
+		return c.peerPID
+	}
+	return 0
+}
+
 // Cgroups gives the wrapper's control groups as the kernel shows them to this process:
 // lines of /proc/PID/cgroup (cgroups(7)). It is empty if the wrapper did not pass the file
 // on; see [CgroupFile].

@@ -29,6 +29,9 @@ type Hello struct {
 	NoNewPrivs bool `json:"no_new_privs"`
 	// OwnMounts says that the wrapper has a mount namespace to itself, and can mount there what a [Spec] asks for.
 	OwnMounts bool `json:"own_mounts,omitempty"`
+	// OwnProcesses says that the wrapper is the first process of a PID namespace that was made for it on this machine. The kernel kills
+	// all that runs there when the wrapper ends.
+	OwnProcesses bool `json:"own_processes,omitempty"`
 	// Version is the version of the wrapper's build, for the log.
 	Version string `json:"version,omitempty"`
 	// Busy says that the wrapper serves another connection: it closes this one right after
@@ -153,8 +156,10 @@ type Started struct {
 	// Activation as in the [Spec].
 	Activation string `json:"activation"`
 	// PID of the main process in the wrapper's PID namespace, which is the
-	// pod's when the pod shares one.
+	// pod's when the pod shares one; with [Hello.OwnProcesses], on the machine.
 	PID int `json:"pid"`
+	// OwnPID is the process ID that the main process has for itself; 0 if it is PID.
+	OwnPID int `json:"own_pid,omitempty"`
 	// Time of the successful execve(2).
 	Time time.Time `json:"time"`
 }

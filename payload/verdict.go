@@ -42,6 +42,9 @@ type BindRequest struct {
 	// Latest does the same even if the digest is known, so that what runs is what the tag points to
 	// now.
 	Latest bool
+	// OwnProcesses asks for a PID namespace for the payload, whatever other payloads have. Only for a backend without containers, which logs why it
+	// does not give one.
+	OwnProcesses bool
 	// Report, if not nil, is called with a sentence at each notable progress of the binding
 	// ("pulling image ..."). It must not block.
 	Report func(progress string)

@@ -23,7 +23,7 @@ func bind(t *testing.T, f Fixture) {
 		} else {
 			boots[hello.Boot], boots[hello.Nonce] = true, true
 		}
-		if !c.Client().SharesPIDNamespace() {
+		if hello := c.Client().Hello(); c.Client().SeenPID() != hello.PID {
 			t.Error("the wrapper is in another PID namespace")
 		}
 		want := ""

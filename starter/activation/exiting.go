@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,8 @@ func (a *activation) keepCore() {
 		return // without file transfer the core file is where it belongs
 	}
 	wanted := fmt.Sprintf("core.%d.%d", a.job.Info.Cluster, a.job.Info.Proc)
-	for _, name := range []string{fmt.Sprintf("core.%d", a.work.run.Started.PID), "core"} {
+	own := cmp.Or(a.work.run.Started.OwnPID, a.work.run.Started.PID)
+	for _, name := range []string{fmt.Sprintf("core.%d", own), "core"} {
 		switch err := a.job.Sandbox.RenameFile(name, wanted); {
 		case err == nil:
 			a.log.Info("Found core file", "name", name, "renamed", wanted)

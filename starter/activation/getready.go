@@ -111,16 +111,17 @@ func (a *activation) bind(ctx context.Context) error {
 	}
 	a.notes.binds = time.Now()
 	req := payload.BindRequest{
-		Activation: a.job.Name,
-		Image:      wanted,
-		Written:    writtenImage(a.image, a.job.Ad),
-		ChosenBy:   a.image.Knob,
-		Owner:      a.job.Info.User,
-		Bound:      func(b payload.Binding) { a.notes.bound = b },
-		Size:       slotSize(a.job.Machine),
-		Pin:        a.asksForCommand(),
-		Latest:     a.job.FromImage() && strings.EqualFold(a.job.Ad.StringOr("DockerPullPolicy", ""), "always"),
-		Report:     func(progress string) { a.log.Info("Binding: " + progress) },
+		Activation:   a.job.Name,
+		Image:        wanted,
+		Written:      writtenImage(a.image, a.job.Ad),
+		ChosenBy:     a.image.Knob,
+		Owner:        a.job.Info.User,
+		Bound:        func(b payload.Binding) { a.notes.bound = b },
+		Size:         slotSize(a.job.Machine),
+		Pin:          a.asksForCommand(),
+		Latest:       a.job.FromImage() && strings.EqualFold(a.job.Ad.StringOr("DockerPullPolicy", ""), "always"),
+		OwnProcesses: a.job.OwnProcesses(),
+		Report:       func(progress string) { a.log.Info("Binding: " + progress) },
 	}
 	a.job.Own = nil
 	files, err := a.fillBy(ctx, &req)

@@ -67,11 +67,12 @@ func NewContainer(c payload.Container, o Options) *Container {
 // openTable lets the starter see the payload's processes itself, if it can.
 func (c *Container) openTable() {
 	w := c.Client()
-	if !w.SharesPIDNamespace() {
+	seen := w.SeenPID()
+	if seen == 0 {
 		c.Log.Info("This pod shares no PID namespace; only the wrapper measures and signals the payload")
 		return
 	}
-	table, err := proctable.New(proctable.Options{UID: c.UID, GID: c.GID, Wrapper: w.Hello().PID})
+	table, err := proctable.New(proctable.Options{UID: c.UID, GID: c.GID, Wrapper: seen})
 	if err != nil {
 		c.Log.Warn("Cannot look at the payload's processes; only the wrapper sees them", "error", err)
 		return

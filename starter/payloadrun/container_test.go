@@ -53,8 +53,13 @@ type wrapper struct {
 	specs  []payload.Spec
 }
 
-func (w *wrapper) Hello() payload.Hello     { return payload.Hello{PID: w.pid, OwnMounts: w.mounts} }
-func (w *wrapper) SharesPIDNamespace() bool { return w.shares }
+func (w *wrapper) Hello() payload.Hello { return payload.Hello{PID: w.pid, OwnMounts: w.mounts} }
+func (w *wrapper) SeenPID() int {
+	if !w.shares {
+		return 0
+	}
+	return w.pid
+}
 
 func (w *wrapper) Start(_ context.Context, s payload.Spec, _ ...*os.File) (payload.Started, error) {
 	w.mu.Lock()

@@ -27,7 +27,7 @@ const ownMode = 0o700
 
 // MayMount tells whether the site wants jobs to have directories of their own in place of the machine's.
 func MayMount(s settings.Settings) bool {
-	return !s.InPod() && strings.TrimSpace(s.Config.String(knobMounts, "")) != ""
+	return !s.InPod() && s.Condor.Namespaces.Mounts && strings.TrimSpace(s.Config.String(knobMounts, "")) != ""
 }
 
 // mountOwn gives a job without an image directories of the sandbox in place of the machine's, as the site says, and shared memory of its own

@@ -46,6 +46,7 @@ type Condor struct {
 	Credentials Credentials
 	Transfer    Transfer
 	Apptainer   Apptainer
+	Namespaces  Namespaces
 
 	// Warnings name the knobs that are not understood and whose default holds.
 	Warnings []error
@@ -227,7 +228,7 @@ func (r *reader) condor() Condor {
 	}
 	silent, err := cfg.Bool("GUIDANCE_MUMS_THE_WORD", false)
 	c.Silent = orDefault(l, silent, err, true)
-	c.Apptainer = r.apptainer(l)
+	c.Apptainer, c.Namespaces = r.apptainer(l), l.namespaces()
 	for _, name := range []string{"TIMEOUT_MULTIPLIER", "STARTER_TIMEOUT_MULTIPLIER"} { // startd.Network
 		l.int(name, 0)
 	}

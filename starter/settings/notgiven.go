@@ -60,7 +60,6 @@ const (
 	noLimits     = "the kubelet makes the control group, and its limits are those of the container"
 	insteadLimit = "resources of the payload container, in the pod's manifest, or POD_STARTER_RESIZE"
 	noGroups     = "no control group is made for a job"
-	useImages    = "images of jobs; see docs/admin/plain.md"
 	insteadPorts = "a network in which the starter's connections may leave from any port"
 )
 
@@ -78,7 +77,8 @@ var knobsWithoutEffect = []withoutEffect{
 	{name: "MOUNT_UNDER_SCRATCH", on: inPods, means: "/tmp and /var/tmp are private anyway, and nothing else is mounted for a job", instead: "mount_under_scratch in jobs, which is obeyed", harmless: onlyTemporary},
 	{name: "SINGULARITY_IS_SETUID", on: anywhere, means: "no job gets rights from a program's set-user-ID bit, so that an Apptainer that needs it does not work", instead: "an Apptainer that works without; see docs/admin/plain.md", harmless: isFalse},
 	{name: "USE_PID_NAMESPACES", on: inPods, means: "the mode of the pod decides which processes a job sees", instead: "another mode; see docs/admin/modes.md", harmless: isFalse},
-	{name: "USE_PID_NAMESPACES", on: withoutPod, means: "a job sees the processes of the machine", instead: useImages + " (SINGULARITY_USE_PID_NAMESPACES)", harmless: isFalse},
+	{name: "PER_JOB_NAMESPACES", on: inPods, means: "what a job has mounted is that of its container", instead: "remove it", harmless: isTrue},
+	{name: "USE_PID_NAMESPACE_INIT", on: withoutPod, means: "the first process of a job's PID namespace is always one of the starter's, which waits for orphans", instead: "remove it", harmless: isTrue},
 	{name: "CGROUP_MEMORY_LIMIT_POLICY", on: inPods, means: noLimits, instead: insteadLimit, harmless: is("hard")},
 	{name: "CGROUP_HARD_MEMORY_LIMIT_EXPR", on: inPods, means: noLimits, instead: insteadLimit},
 	{name: "CGROUP_LOW_MEMORY_LIMIT", on: inPods, means: noLimits, instead: insteadLimit},
@@ -151,7 +151,7 @@ const defaultPlace = "<Default>"
 
 // KnobsNotGiven finds knobs that the configuration sets and that are not obeyed here, in the order of the table.
 func KnobsNotGiven(cfg *config.Config, pod bool) []NotGiven {
-	return setOf(cfg, knobsWithoutEffect, pod)
+	return append(setOf(cfg, knobsWithoutEffect, pod), withoutMounts(cfg, pod)...)
 }
 
 func setOf(cfg *config.Config, table []withoutEffect, pod bool) []NotGiven {

@@ -20,7 +20,7 @@ func TestKnobsNotGiven(t *testing.T) {
 	}{
 		"none": {},
 		"HTCondor's defaults": {knobs: map[string]string{
-			"SSH_TO_JOB_SSHD": "", "PID_SNAPSHOT_INTERVAL": "15", "CGROUP_MEMORY_LIMIT_POLICY": "hard", "USE_PID_NAMESPACES": "False", "LOG_TO_SYSLOG": "false", "TCP_KEEPALIVE_INTERVAL": "360", "PARROT": "", "SOFT_UID_DOMAIN": "",
+			"SSH_TO_JOB_SSHD": "", "PID_SNAPSHOT_INTERVAL": "15", "CGROUP_MEMORY_LIMIT_POLICY": "hard", "USE_PID_NAMESPACES": "False", "USE_PID_NAMESPACE_INIT": "true", "PER_JOB_NAMESPACES": "True", "LOG_TO_SYSLOG": "false", "TCP_KEEPALIVE_INTERVAL": "360", "PARROT": "", "SOFT_UID_DOMAIN": "",
 			"DOCKER_DROP_ALL_CAPABILITIES": "true", "MOUNT_UNDER_SCRATCH": `"/tmp,/var/tmp"`, "DOCKER_NETWORKS": "", "DOCKER_MOUNT_VOLUMES": "", "DOCKER": "/usr/bin/docker", "DOCKER_IMAGE_CACHE_SIZE": "8",
 		}},
 		"all": {
@@ -46,10 +46,16 @@ func TestKnobsNotGiven(t *testing.T) {
 			knobs: map[string]string{"SINGULARITY_EXTRA_ARGUMENTS": "--nv", "CGROUP_MEMORY_LIMIT_POLICY": "none", "DOCKER_SHM_SIZE": "1", "LOG_TO_SYSLOG": "1"},
 			local: true, want: []string{"LOG_TO_SYSLOG"},
 		},
-		"what only the machine could give": {
+		"what the machine gives": {
 			knobs: map[string]string{"USE_PID_NAMESPACES": "true", "MOUNT_UNDER_SCRATCH": "/tmp"},
-			local: true, want: []string{"USE_PID_NAMESPACES"},
+			local: true,
 		},
+		"processes without mounts": {
+			knobs: map[string]string{"USE_PID_NAMESPACES": "1", "PER_JOB_NAMESPACES": "1 > 2", "USE_PID_NAMESPACE_INIT": "false"},
+			local: true, want: []string{"USE_PID_NAMESPACE_INIT", "USE_PID_NAMESPACES"},
+		},
+		"mounts of a pod":                {knobs: map[string]string{"PER_JOB_NAMESPACES": "false", "USE_PID_NAMESPACE_INIT": "false"}, want: []string{"PER_JOB_NAMESPACES"}},
+		"no mounts":                      {knobs: map[string]string{"PER_JOB_NAMESPACES": "false"}, local: true},
 		"what the machine does not give": {knobs: map[string]string{"USE_PID_NAMESPACES": "false", "MOUNT_UNDER_SCRATCH": ""}, local: true},
 		"for the starter alone":          {knobs: map[string]string{"STARTER.DOCKER_SHM_SIZE": "1"}, want: []string{"STARTER.DOCKER_SHM_SIZE"}},
 		"for other daemons":              {knobs: map[string]string{"SCHEDD.CLASSAD_USER_LIBS": "/x.so", "MASTER.LOG_TO_SYSLOG": "true", "SHADOW.LOWPORT": "9000", "slot_type_1.LOWPORT": "9000"}, want: []string{"SLOT_TYPE_1.LOWPORT"}},

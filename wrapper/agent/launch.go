@@ -25,11 +25,15 @@ func launch() int {
 	unix.CloseOnExec(specFD)
 	unix.CloseOnExec(reportFD)
 	unix.CloseOnExec(outputFD)
-	r := report{reportFD}
+	r := report{fd: reportFD}
 	j, err := readJob()
 	if err != nil {
 		r.failed(payload.StageSpec, "", unix.EINVAL, func() (string, string) { return "", err.Error() })
 		return exitSetup
+	}
+	if j.Machine > 0 {
+		r.onMachine = numberIn(j.Machine)
+		_ = unix.Close(j.Machine)
 	}
 	s := &j.Spec
 	for i := range s.Passed {

@@ -103,7 +103,7 @@ func TestLauncherWithoutItsWrapper(t *testing.T) {
 			}
 			continue
 		}
-		if _, _, failure := decodeReport(text); failure != nil || exit.ExitCode() != 42 || noOutput != nil {
+		if _, failure := decodeReport(text); failure != nil || exit.ExitCode() != 42 || noOutput != nil {
 			t.Errorf("with its wrapper it ended with %v, said %+v: %v", exit, failure, noOutput)
 		}
 	}

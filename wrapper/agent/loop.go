@@ -17,18 +17,19 @@ import (
 // agent is the state of the wrapper. The loop owns everything except target, leaving and
 // lost, which stop signals and the reader of conn also use.
 type agent struct {
-	log       logger
-	hello     payload.Hello
-	control   *control
-	imageEnv  []string
-	uid       int
-	companion bool   // shares its place with other programs
-	pilot     *pilot // the pilot's user, if that is neither root nor this one
-	null      *os.File
-	killer    *procfamily.Killer // nil without root
-	cgroup    *cgroup            // nil if its figures are not the payload's
-	events    chan event
-	children  chan os.Signal
+	station
+
+	log      logger
+	hello    payload.Hello
+	control  *control
+	imageEnv []string
+	uid      int
+	pilot    *pilot // the pilot's user, if that is neither root nor this one
+	null     *os.File
+	killer   *procfamily.Killer // nil without root
+	cgroup   *cgroup            // nil if its figures are not the payload's
+	events   chan event
+	children chan os.Signal
 
 	conn       *connection            // being served; nil when idle
 	run        *run                   // latest of this connection; nil before the first
@@ -41,7 +42,6 @@ type agent struct {
 	going      bool                   // a stop signal came, and conn is waited for
 	clean      bool                   // nothing was started since the last sweep
 	links      []madeLink             // made for the payload
-	ownMounts  bool                   // the mount namespace is this wrapper's
 	mounts     *payload.Mounts        // made for the payload
 	last       struct{ uid, gid int } // of the latest run of any connection; 0 before the first
 	soiled     string                 // what the last sweep could not clean; empty if it could

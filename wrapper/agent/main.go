@@ -57,6 +57,7 @@ asks for it, and kills it when the starter is gone. docs/developer/protocol.md s
 //	-control DIR      the control directory
 //	-companion        not alone in its container: started by localexec
 //	-own-mounts       started in a mount namespace of its own
+//	-own-processes    started as the first process of a PID namespace, too
 //	-pilot UID:GROUP  the pilot runs as this user and not as root; members of
 //	                  the group may enter the control directory
 //	-hold             in a puller: do nothing until a signal says to leave
@@ -77,6 +78,7 @@ func Main(args []string) int {
 	dir := flags.String("control", "", "control `directory`")
 	companion := flags.Bool("companion", false, "run beside a starter on the same machine")
 	ownMounts := flags.Bool("own-mounts", false, "started in a mount namespace of its own")
+	ownProcesses := flags.Bool("own-processes", false, "started as the first process of a PID namespace of its own; with -own-mounts")
 	var peer *pilot
 	flags.Func("pilot", "`UID:GROUP` of a pilot without root", func(text string) (err error) {
 		peer, err = parsePilot(text)
@@ -101,7 +103,7 @@ func Main(args []string) int {
 		(&agent{}).awaitStop()
 		return ExitLeft
 	}
-	if *dir == "" || flags.NArg() > 0 {
+	if *dir == "" || flags.NArg() > 0 || *ownProcesses && !*ownMounts {
 		log.print("usage: %s -control DIR [-companion] [-pilot UID:GROUP] | -hold", WrapperName)
 		return exitUsage
 	}
@@ -111,9 +113,12 @@ func Main(args []string) int {
 			return exitSetup
 		}
 	}
-	a, err := begin(*dir, *companion, *ownMounts, peer, log)
+	a, err := begin(*dir, station{companion: *companion, ownMounts: *ownMounts, ownProcesses: *ownProcesses}, peer, log)
 	if err != nil {
 		log.print("%v", err)
+		if errors.Is(err, errNoProcesses) {
+			return ExitNoProcesses
+		}
 		if !*companion {
 			leaveWord(terminationLog, err)
 		}
@@ -124,16 +129,29 @@ func Main(args []string) int {
 }
 
 // begin takes the environment in, and makes the agent.
-func begin(dir string, companion, ownMounts bool, peer *pilot, log logger) (*agent, error) {
+func begin(dir string, at station, peer *pilot, log logger) (*agent, error) {
 	env, err := takeEnvironment()
 	if err != nil {
 		return nil, err
 	}
-	return newAgent(dir, env, companion, ownMounts, peer, log)
+	if at.ownProcesses {
+		if at.machine, err = ownProc(); err != nil {
+			return nil, err
+		}
+	}
+	return newAgent(dir, env, at, peer, log)
+}
+
+// station is where a wrapper runs, and what it has to itself there.
+type station struct {
+	companion    bool     // shares its place with other programs
+	ownMounts    bool     // has a mount namespace to itself
+	ownProcesses bool     // is the first process of a PID namespace
+	machine      *os.File // /proc of the machine, then
 }
 
 // newAgent prepares the process and announces it.
-func newAgent(dir string, env environment, companion, ownMounts bool, peer *pilot, log logger) (*agent, error) {
+func newAgent(dir string, env environment, at station, peer *pilot, log logger) (*agent, error) {
 	unix.Umask(0o077)
 	// Files that the container runtime left open must not reach the payload.
 	if err := closeAllOnExec(); err != nil {
@@ -148,14 +166,13 @@ func newAgent(dir string, env environment, companion, ownMounts bool, peer *pilo
 		return nil, fmt.Errorf("open the payload's default files: %w", err)
 	}
 	a := &agent{
-		log:       log,
-		imageEnv:  env.image,
-		uid:       os.Geteuid(),
-		companion: companion,
-		ownMounts: ownMounts,
-		pilot:     peer,
-		null:      null,
-		events:    make(chan event),
+		log:      log,
+		imageEnv: env.image,
+		uid:      os.Geteuid(),
+		station:  at,
+		pilot:    peer,
+		null:     null,
+		events:   make(chan event),
 
 		executions: make(map[int64]*execution),
 	}
@@ -172,7 +189,8 @@ func newAgent(dir string, env environment, companion, ownMounts bool, peer *pilo
 		PIDNamespace: pidNamespace(),
 		UID:          a.uid,
 		NoNewPrivs:   noNewPrivs(),
-		OwnMounts:    ownMounts,
+		OwnMounts:    at.ownMounts,
+		OwnProcesses: at.ownProcesses,
 		Version:      buildinfo.Version(),
 	}
 	if a.control, err = openControl(dir, a.hello.Boot, peer); err != nil {

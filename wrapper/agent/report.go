@@ -28,22 +28,25 @@ type job struct {
 	Parent int `json:"parent"`
 	// HasProgram is set when the program is in programFD.
 	HasProgram bool `json:"has_program,omitempty"`
+	// Machine is the number of the open /proc of the machine; 0 if that is the wrapper's own.
+	Machine int `json:"machine,omitempty"`
 	// SwitchUser is set when the launcher starts as root.
 	SwitchUser bool `json:"switch_user"`
 	// Exec is set for a process beside the payload. Its own Spec is ignored.
 	Exec *payload.Exec `json:"exec,omitempty"`
 }
 
-// A launcher's report is reportReady, the time in nanoseconds since 1970 and its own
-// largest resident set in KiB, in eight bytes each, written just before execve(2), and
+// A launcher's report is reportReady, the time in nanoseconds since 1970, its own
+// largest resident set in KiB and its process ID on the machine (0 if that is the wrapper's namespace), in eight bytes each, written just before execve(2), and
 // nothing more if it became the payload. A failed launcher's report ends with (or is only)
 // reportFailed, the stage's index, the errno in two bytes, and, if the payload's resource
 // limits leave memory for it, a reportDetail as JSON. The launcher writes the head with one
 // system call and without allocation. Numbers are big-endian.
 const (
 	reportReady  = 'r'
-	readySize    = 17
+	readySize    = 25
 	maxKiB       = 1<<52 - 1 // of memory, more than any machine has
+	maxPID       = 1<<22 - 1 // of Linux
 	reportFailed = 'f'
 	failedSize   = 4
 )
@@ -61,7 +64,7 @@ type reportDetail struct {
 }
 
 // report is the launcher's end of the pipe.
-type report struct{ fd int }
+type report struct{ fd, onMachine int }
 
 // failed reports a stage that failed. explain may be nil; it is called after the head is
 // written.
@@ -88,21 +91,30 @@ func (r report) ready() {
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err == nil {
 		binary.BigEndian.PutUint64(head[9:], uint64(usage.Maxrss))
 	}
+	binary.BigEndian.PutUint64(head[17:], uint64(r.onMachine))
 	_, _ = unix.Write(r.fd, head[:])
 }
 
+// ready is what a launcher knows of itself just before execve(2).
+type ready struct {
+	time      time.Time
+	resident  int64 // peak, in bytes
+	onMachine int   // process ID there, 0 for the one that the wrapper knows
+}
+
 // decodeReport decodes a whole report.
-func decodeReport(data []byte) (started time.Time, resident int64, failure *payload.StartError) {
+func decodeReport(data []byte) (began ready, failure *payload.StartError) {
 	if len(data) >= readySize && data[0] == reportReady {
-		started = time.Unix(0, int64(binary.BigEndian.Uint64(data[1:9])))
-		resident = int64(binary.BigEndian.Uint64(data[9:readySize])&maxKiB) << 10
+		began.time = time.Unix(0, int64(binary.BigEndian.Uint64(data[1:9])))
+		began.resident = int64(binary.BigEndian.Uint64(data[9:17])&maxKiB) << 10
+		began.onMachine = int(binary.BigEndian.Uint64(data[17:readySize]) & maxPID)
 		if data = data[readySize:]; len(data) == 0 {
-			return started, resident, nil
+			return began, nil
 		}
 	}
 	failure = &payload.StartError{Stage: payload.StageFork, Detail: "the launcher ended without a report; was it killed for lack of memory?"}
 	if len(data) < failedSize || data[0] != reportFailed || int(data[1]) >= len(stages) {
-		return time.Time{}, 0, failure
+		return ready{}, failure
 	}
 	failure.Stage = stages[data[1]]
 	failure.Errno = unix.Errno(binary.BigEndian.Uint16(data[2:failedSize]))
@@ -111,5 +123,5 @@ func decodeReport(data []byte) (started time.Time, resident int64, failure *payl
 	if json.Unmarshal(data[failedSize:], &more) == nil {
 		failure.Path, failure.Interpreter, failure.Detail = string(more.Path), more.Interpreter, more.Detail
 	}
-	return time.Time{}, 0, failure
+	return ready{}, failure
 }

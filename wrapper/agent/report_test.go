@@ -25,7 +25,7 @@ func written(t testing.TB, write func(report)) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(report{int(w.Fd())})
+	write(report{int(w.Fd()), 4711})
 	if err := unix.Dup3(stderr, unix.Stderr, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -40,26 +40,26 @@ func written(t testing.TB, write func(report)) []byte {
 
 func TestReport(t *testing.T) {
 	ready := written(t, report.ready)
-	started, resident, failure := decodeReport(ready)
-	if failure != nil || time.Since(started) > time.Minute || time.Since(started) < 0 {
-		t.Errorf("%v, %v", started, failure)
+	began, failure := decodeReport(ready)
+	if failure != nil || time.Since(began.time) > time.Minute || time.Since(began.time) < 0 || began.onMachine != 4711 {
+		t.Errorf("%+v, %v", began, failure)
 	}
-	if resident < 1<<20 || resident > 1<<30 {
-		t.Errorf("%d bytes resident are implausible for a Go program", resident)
+	if began.resident < 1<<20 || began.resident > 1<<30 {
+		t.Errorf("%d bytes resident are implausible for a Go program", began.resident)
 	}
 	want := &payload.StartError{Stage: payload.StageExec, Path: "/caf\xe9", Errno: unix.ENOENT, Interpreter: "/no/sh", Detail: "why"}
 	failed := func(r report) {
 		r.failed(want.Stage, want.Path, want.Errno, func() (string, string) { return want.Interpreter, want.Detail })
 	}
 	for _, data := range [][]byte{written(t, failed), append(bytes.Clone(ready), written(t, failed)...)} {
-		if _, _, got := decodeReport(data); !cmp.Equal(want, got) {
+		if _, got := decodeReport(data); !cmp.Equal(want, got) {
 			t.Error(cmp.Diff(want, got))
 		}
-		if _, _, got := decodeReport(data[:len(data)-3]); got == nil || got.Stage != want.Stage && got.Stage != payload.StageFork {
+		if _, got := decodeReport(data[:len(data)-3]); got == nil || got.Stage != want.Stage && got.Stage != payload.StageFork {
 			t.Errorf("cut short: %+v", got)
 		}
 	}
-	if _, _, got := decodeReport(nil); got == nil || got.Stage != payload.StageFork {
+	if _, got := decodeReport(nil); got == nil || got.Stage != payload.StageFork {
 		t.Errorf("silence: %+v", got)
 	}
 }
@@ -68,7 +68,8 @@ func FuzzReport(f *testing.F) {
 	f.Add(written(f, report.ready))
 	f.Add(written(f, func(r report) { r.failed(payload.StageChdir, "/x", unix.ENOENT, nil) }))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		started, _, failure := decodeReport(data)
+		began, failure := decodeReport(data)
+		started := began.time
 		if (failure == nil) != (!started.IsZero() || len(data) == readySize && data[0] == reportReady) {
 			t.Errorf("%v, %+v", started, failure)
 		}

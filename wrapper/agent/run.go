@@ -75,14 +75,21 @@ func (a *agent) advance() {
 	}
 	if !r.launched {
 		r.launched, r.started = true, r.report.time
-		a.reply(payload.Message{ID: r.id, Started: &payload.Started{
-			Activation: r.spec.Activation, PID: r.report.pid, Time: r.started.UTC(),
-		}})
+		a.reply(payload.Message{ID: r.id, Started: started(r)})
 	}
 	if r.pid == 0 && (r.capture == nil || r.captured) {
 		r.settled = true
 		a.exited(r)
 	}
+}
+
+// started tells of a main process.
+func started(r *run) *payload.Started {
+	s := &payload.Started{Activation: r.spec.Activation, PID: r.report.pid, Time: r.started.UTC()}
+	if r.report.onMachine > 0 {
+		s.PID, s.OwnPID = r.report.onMachine, r.report.pid
+	}
+	return s
 }
 
 // withoutThreads recognises a launcher that was refused a thread: Go's runtime then exits

@@ -158,6 +158,12 @@ func (a *agent) launch(r *run, program []byte, passed []*os.File, e *payload.Exe
 	} else {
 		j.Spec.Env = mergeEnvironment(nil, s.Env)
 	}
+	if a.machine != nil {
+		j.Machine = passedFD + len(passed)
+		if e != nil && hasProgram(e, passed) {
+			j.Machine--
+		}
+	}
 	data, err := json.Marshal(j)
 	if err != nil {
 		return fail("write down the job", err)
@@ -206,6 +212,9 @@ func (a *agent) launch(r *run, program []byte, passed []*os.File, e *payload.Exe
 	for _, f := range passed {
 		files = append(files, f.Fd())
 	}
+	if a.machine != nil {
+		files = append(files, a.machine.Fd())
+	}
 	// Not os.StartProcess: it would wait for its child, which is the loop's.
 	pid, err = syscall.ForkExec(selfExe, []string{launcherName}, &syscall.ProcAttr{
 		Dir:   "/",
@@ -252,11 +261,10 @@ type launchEnd struct {
 	run       *run
 	execution *execution // in place of run
 	pid       int
-	time      time.Time // of execve
-	// resident is the launcher's own peak, in bytes: the kernel counts it to the
+	// ready has the time of execve, and the launcher's own peak of memory: the kernel counts that to the
 	// process that it became (exec_mmap in fs/exec.c).
-	resident int64
-	failure  *payload.StartError // nil: it became the payload
+	ready
+	failure *payload.StartError // nil: it became the payload
 }
 
 // maxReport bounds a launcher's report in bytes.
@@ -272,7 +280,7 @@ func readReport(pipe *os.File, pid int, r *run) *launchEnd {
 		end.failure = &payload.StartError{Stage: payload.StageFork, Detail: "read the launcher's report: " + err.Error()}
 		return end
 	}
-	end.time, end.resident, end.failure = decodeReport(data)
+	end.ready, end.failure = decodeReport(data)
 	return end
 }
 

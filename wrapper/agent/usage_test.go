@@ -43,7 +43,7 @@ func newSlowPayload(t *testing.T) *slowPayload {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.a = &agent{log: logger{os.Stderr}, uid: os.Geteuid(), control: control, companion: true, events: make(chan event), executions: make(map[int64]*execution)}
+	p.a = &agent{log: logger{os.Stderr}, uid: os.Geteuid(), control: control, station: station{companion: true}, events: make(chan event), executions: make(map[int64]*execution)}
 	of := procfamily.OfDescendants(p.proc, 1)
 	if p.a.uid == 0 {
 		of = procfamily.OfUser(p.proc, 1_990_000_000+os.Getpid()) // nobody's
