@@ -2,11 +2,14 @@ package localjob
 
 import (
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"podstarter/classads"
+	"podstarter/condor/config"
 	"podstarter/localexec"
 )
 
@@ -89,7 +92,7 @@ func TestLookedUpAccount(t *testing.T) {
 	if err != nil || got.UID != 65534 || len(got.Groups) == 0 || got.Groups[0] != got.GID {
 		t.Errorf("nobody is %+v, %v", got, err)
 	}
-	for _, name := range []string{"no-such-user", "-u", "", "65534", "+65534", " 65534"} {
+	for _, name := range []string{"no-such-user", "-u", "-r", "", "65534", "+65534", " 65534"} {
 		if got, err := lookedUp(t.Context(), name); err == nil && name != "" {
 			t.Errorf("%q is %+v", name, got)
 		}
@@ -99,6 +102,22 @@ func TestLookedUpAccount(t *testing.T) {
 	}
 	if name, dir := home(t.Context(), 1<<30+7); name != "" || dir != "" {
 		t.Errorf("a user that nobody knows is %q in %q", name, dir)
+	}
+}
+
+// TestOwnerOfRoot: nothing is done for a job in the name of root, or in its group, not even before there is a backend that would refuse it.
+func TestOwnerOfRoot(t *testing.T) {
+	for ids, good := range map[string]bool{"0,100": false, "1000,0": false, "0,0": false, "1000,100": true} {
+		ad := classads.NewAd()
+		ad.SetString("OsUser", "alice@example.org")
+		o, err := ownerOf(t.Context(), ad, config.FromMap(map[string]string{"USERID_MAP": "alice=" + ids}))
+		if os.Getuid() != 0 { // there is one user only
+			if err != nil || o.account != nil {
+				t.Errorf("%s: %+v, %v", ids, o, err)
+			}
+		} else if (err == nil) != good {
+			t.Errorf("%s: %+v, %v", ids, o, err)
+		}
 	}
 }
 
