@@ -14,10 +14,10 @@ import (
 	"podstarter/payload/procfamily"
 )
 
-// TestWrapperInTheOwnersHands: the owner can stop or kill the wrapper. Neither keeps a job from being ended, nor saves any of
+// TestWrapperInTheOwnersHands: the owner can stop, kill or end the wrapper. None of that keeps a job from being ended, nor saves any of
 // its processes.
 func TestWrapperInTheOwnersHands(t *testing.T) {
-	for _, sig := range []string{"STOP", "KILL"} {
+	for _, sig := range []string{"STOP", "KILL", "TERM"} {
 		t.Run(sig, func(t *testing.T) {
 			w := newWorld(t, script(`setsid sh -c "sleep 1000 & wait" & echo $! >child; echo $PPID >wrapper; until [ -e go ]; do sleep 0.02; done; kill -`+sig+` $PPID; sleep 1000`), nil, nil)
 			code := make(chan int, 1)

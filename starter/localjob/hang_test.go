@@ -8,7 +8,10 @@ import (
 	"podstarter/classads"
 	"podstarter/condor/config"
 	"podstarter/condor/userlog"
+	"podstarter/payload"
 	"podstarter/starter/orders"
+	"podstarter/starter/payloadrun"
+	"podstarter/starter/usage"
 )
 
 // TestHangingLog: a file system that does not answer, which may be the user's own, keeps the process only until an order allows
@@ -62,5 +65,19 @@ func TestHangingLog(t *testing.T) {
 				t.Errorf("%d more attempts at the same log", n)
 			}
 		})
+	}
+}
+
+// TestKilledByTheWrapper: a job that the wrapper has killed, for whatever reason but an order, has not ended by itself, and runs again.
+func TestKilledByTheWrapper(t *testing.T) {
+	log := slog.New(slog.DiscardHandler)
+	for killed, runs := range map[string]bool{payload.KilledSweep: false, payload.KilledLost: true} {
+		o := orders.New(log)
+		l := &life{log: log, orders: o, run: &payloadrun.Run{}, meter: usage.NewMeter(usage.Knobs{}, log)}
+		l.container = &payloadrun.Container{Options: payloadrun.Options{Orders: o, Log: log, KernelKilled: func() bool { return false }}}
+		err := l.ended(payload.Exit{Killed: killed, WaitStatus: 9}, nil)
+		if known := l.run.Exit != nil; (err != nil) != runs || known == runs {
+			t.Errorf("%s: %v, its end is known: %v", killed, err, known)
+		}
 	}
 }
