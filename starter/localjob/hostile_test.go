@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"podstarter/condor/startd"
 )
 
 // TestLogOfTheKernel: a job cannot make root write to the kernel's own files by its event log's name.
@@ -39,5 +41,22 @@ func TestNoHurry(t *testing.T) {
 	began := time.Now()
 	if code := w.run(t); code != ExitGeneral || time.Since(began) < w.pause {
 		t.Errorf("exit code %d after %v, want %d after %v", code, time.Since(began), ExitGeneral, w.pause)
+	}
+}
+
+// TestNoSecretsInTheEnvironment: no program that this process starts finds there what the schedd has handed down.
+func TestNoSecretsInTheEnvironment(t *testing.T) {
+	names := startd.SecretVariables()
+	for _, name := range names {
+		t.Setenv(name, "secret")
+	}
+	w := newWorld(t, script("exit 0"), nil, nil)
+	if code := w.run(t); code != ExitCompleted {
+		t.Errorf("exit code %d", code)
+	}
+	for _, name := range names {
+		if value, is := os.LookupEnv(name); is {
+			t.Errorf("%s is %q", name, value)
+		}
 	}
 }
