@@ -286,7 +286,7 @@ func (d asUser) Exists(path string) bool { return d.is(d.see.Exists, path) }
 func (d asUser) IsDir(path string) bool { return d.is(d.see.IsDir, path) }
 
 func (d asUser) is(look func(string) bool, path string) (is bool) {
-	err := d.Do(func() error {
+	err := d.Become(func() error {
 		is = look(path)
 		return nil
 	})
