@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -212,6 +213,8 @@ func TestEnds(t *testing.T) {
 			want: map[string]string{"ExitCode": "0", "NumJobStarts": ""}},
 		"the queue fails": {ad: script("exit 0"), knobs: map[string]string{"LOCAL_UNIVERSE_MAX_JOB_CLEANUP_RETRIES": "1"}, break_: func(d *condortest.Schedd) { d.Fail(9) }, code: ExitException, events: "001 005 021",
 			says: "Maximum number of job cleanup retry attempts (LOCAL_UNIVERSE_MAX_JOB_CLEANUP_RETRIES=1) reached"},
+		"the queue has it no more": {ad: script("exit 0"), knobs: map[string]string{"LOCAL_UNIVERSE_MAX_JOB_CLEANUP_RETRIES": "1"},
+			break_: func(d *condortest.Schedd) { d.Refuse("ExitCode", syscall.ENOENT) }, code: ExitCompleted, events: "001 005"},
 		"no place for it": {ad: script("exit 0"), knobs: map[string]string{"EXECUTE": "/proc/none"}, code: ExitRequeue, events: "021 004", says: "/proc/none", want: map[string]string{"NumJobStarts": ""}},
 		"scripts": {ad: script("exit 5") + "\nPreCmd = \"/bin/sh\"\nPreArguments = \"-c 'echo pre >>scripts'\"\nPostCmd = \"/bin/sh\"\nPostArguments = \"-c 'echo post >>scripts; exit 2'\"",
 			knobs: map[string]string{"STARTER_ALLOW_JOB_PRE_AND_POST_CMD": "true"}, code: ExitCompleted, events: "001 005", want: map[string]string{"PostExitCode": "2"}},
@@ -273,10 +276,12 @@ func TestOrders(t *testing.T) {
 		"vacate":         {signal: cedar.DCSigSoftKill, code: ExitRequeue, out: "TERM\n", says: "return value 4"},
 		"vacate, fast":   {signal: cedar.DCSigHardKill, code: ExitRequeue, says: "signal 9"},
 		"remove or hold": {signal: 10, ad: "RemoveKillSig = \"SIGUSR2\"", code: ExitRemove, out: "USR2\n", says: "CPU times"}, // SIGUSR1
+		"remove, and the script afterwards fails": {signal: 10, ad: "RemoveKillSig = \"SIGUSR2\"\nPostCmd = \"/bin/sh\"\nPostArguments = \"-c 'exit 2'\"\nSuccessPostExitCode = 0", code: ExitRemove, out: "USR2\n", says: "CPU times"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tt.ad+"\n"+script(`trap "echo TERM; exit 4" TERM; trap "echo USR2; exit 4" USR2; setsid sh -c "trap : TERM; while :; do sleep 1000; done" & echo $! >child; while :; do sleep 0.05; done`), nil, nil)
+			w := newWorld(t, tt.ad+"\n"+script(`trap "echo TERM; exit 4" TERM; trap "echo USR2; exit 4" USR2; setsid sh -c "trap : TERM; while :; do sleep 1000; done" & echo $! >child; while :; do sleep 0.05; done`),
+				map[string]string{"STARTER_ALLOW_JOB_PRE_AND_POST_CMD": "true"}, nil)
 			code := make(chan int, 1)
 			go func() { code <- w.run(t) }()
 			var child int
