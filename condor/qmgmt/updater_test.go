@@ -98,6 +98,7 @@ func TestUpdateFails(t *testing.T) {
 		"an attribute is refused": {prepare: func(d *condortest.Schedd) { d.Refuse("ExitCode", syscall.EACCES) }, errno: syscall.EACCES},
 		"the job is gone":         {prepare: func(d *condortest.Schedd) { d.Refuse("ExitCode", syscall.ENOENT) }, errno: syscall.ENOENT, gone: true},
 		"the user is refused":     {prepare: func(d *condortest.Schedd) { d.Refuse("SetEffectiveOwner", syscall.EACCES) }, errno: syscall.EACCES},
+		"it makes up a number":    {prepare: func(d *condortest.Schedd) { d.Refuse("ExitCode", 70_000) }, errno: syscall.EIO},
 		"the schedd hangs up":     {prepare: func(d *condortest.Schedd) { d.Fail(1) }},
 	}
 	for name, tt := range tests {

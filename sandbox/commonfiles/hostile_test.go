@@ -17,13 +17,15 @@ func TestForged(t *testing.T) {
 		change func(store, catalog string) error
 		found  bool
 	}{
-		"others may enter":         {change: func(store, _ string) error { return os.Chmod(store, 0o711) }},
-		"others may read":          {change: func(store, _ string) error { return os.Chmod(store, 0o744) }},
-		"the store is a job's":     {change: func(store, _ string) error { return os.Chown(store, jobUID, jobUID) }},
-		"the catalog is a job's":   {change: func(_, catalog string) error { return os.Chown(catalog, jobUID, jobUID) }},
-		"a file is shorter":        {change: func(_, catalog string) error { return os.Truncate(filepath.Join(catalog, "a"), 1) }, found: true},
-		"nothing of all this":      {change: func(_, _ string) error { return nil }, found: true},
-		"the catalog is elsewhere": {change: func(store, catalog string) error { return errors.Join(os.Rename(catalog, store+"/x"), os.Symlink("x", catalog)) }},
+		"others may enter":       {change: func(store, _ string) error { return os.Chmod(store, 0o711) }},
+		"others may read":        {change: func(store, _ string) error { return os.Chmod(store, 0o744) }},
+		"the store is a job's":   {change: func(store, _ string) error { return os.Chown(store, jobUID, jobUID) }},
+		"the catalog is a job's": {change: func(_, catalog string) error { return os.Chown(catalog, jobUID, jobUID) }},
+		"a file is shorter":      {change: func(_, catalog string) error { return os.Truncate(filepath.Join(catalog, "a"), 1) }, found: true},
+		"nothing of all this":    {change: func(_, _ string) error { return nil }, found: true},
+		"the catalog is elsewhere": {change: func(store, catalog string) error {
+			return errors.Join(os.Rename(catalog, store+"/x"), os.Symlink("x", catalog))
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			execute := sandboxtest.ExecuteDir(t)
