@@ -2,6 +2,7 @@ package activation
 
 import (
 	"context"
+	"os"
 
 	"podstarter/rescue"
 	"podstarter/starter/discard"
@@ -107,7 +108,7 @@ func (a *activation) clean(ctx context.Context) {
 	}
 	if a.lease != nil {
 		if err := removeTemporary(ctx, a.opt, a.job.UID); err != nil {
-			a.log.Error("Failed to tidy the pilot container; the next job's starter will try again", "error", err)
+			a.log.Error("Failed to tidy up after programs of the job; the next job's starter will try again", "error", err)
 		}
 		if err := a.lease.Release(ctx); err != nil {
 			a.log.Error("Failed to release the payload slot", "error", err)
@@ -118,9 +119,9 @@ func (a *activation) clean(ctx context.Context) {
 }
 
 // removeTemporary removes what programs that ran for jobs of this user have left in the
-// pilot container. Without a pod the user is the machine's and may own other files.
+// pilot container, or on the machine. Without a pod and without root, the user may own other files there.
 func removeTemporary(ctx context.Context, o Options, uid int) error {
-	if !o.Settings.InPod() {
+	if !o.Settings.InPod() && os.Getuid() != 0 {
 		return nil
 	}
 	return o.Host.RemoveTemporary(ctx, uid, o.Log)

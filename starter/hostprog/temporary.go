@@ -25,7 +25,7 @@ import (
 // is the next job's too. A file that one owner's plugin leaves where all may write would
 // be used by the plugin of another owner: X.509 proxies are found by name in /tmp.
 
-// sharedDirs are where everybody may write in a pilot container.
+// sharedDirs are where everybody may write in a pilot container, and on a machine.
 var sharedDirs = []string{"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"}
 
 // temporary gives a plugin a directory of its own for temporary files, in the sandbox:
@@ -52,7 +52,7 @@ func (j Job) temporary(ctx context.Context, env []string) (with []string, tidy f
 }
 
 // RemoveTemporary removes what programs that ran for jobs of this user have left in the
-// pilot container. No process of the user may be alive there. Where users are not
+// pilot container, or on the machine. No process of the user may be alive there. Where users are not
 // separate, it is the pilot's user, and nobody can tell programs' files from those of
 // daemons; but programs could leave files only in shared memory.
 func (h *Host) RemoveTemporary(ctx context.Context, uid int, log *slog.Logger) error {
@@ -78,7 +78,7 @@ func removeOwned(ctx context.Context, dirs []string, uid int, log *slog.Logger) 
 			dir.Close()
 		}
 		if err != nil {
-			problems = multierror.Append(problems, fmt.Errorf("remove what user %d left in %s of the pilot container: %w", uid, path, err))
+			problems = multierror.Append(problems, fmt.Errorf("remove what user %d left in %s: %w", uid, path, err))
 		}
 	}
 	return problems.ErrorOrNil()
