@@ -101,6 +101,33 @@ func TestAsAUser(t *testing.T) {
 	}
 }
 
+// TestAsAUserAgain: a directory that is there already is not given to a user.
+func TestAsAUserAgain(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root gives directories away; the same test runs as root")
+	}
+	uid, gid := agenttest.Payload()
+	dir := filepath.Join(agenttest.PublicDir(t), "wrapper")
+	b, err := localexec.New(localexec.Options{Dir: dir, As: &localexec.Account{UID: uid, GID: gid}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := filepath.Join(dir, "job1")
+	if err := os.Mkdir(there, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lease(t, b).Bind(agenttest.Context(t), payload.BindRequest{Activation: "job1"}); err == nil {
+		t.Error("a wrapper has begun in it")
+	}
+	info, err := os.Stat(there)
+	if os.IsNotExist(err) {
+		return // the end of the lease removes it
+	}
+	if err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
+		t.Errorf("%+v, %v", info, err)
+	}
+}
+
 // TestAsRoot: nobody's jobs run as root.
 func TestAsRoot(t *testing.T) {
 	for _, as := range []*localexec.Account{{}, {UID: 0, GID: 1000}, {UID: 1000, GID: 0}} {

@@ -115,6 +115,7 @@ func TestNegotiate(t *testing.T) {
 		"no base64":              {policy: []string{version, `CryptoMethods = "AES"`, `ECDHPublicKey = "*"`}, words: "public key"},
 		"no point of the curve":  {policy: []string{version, `CryptoMethods = "AES"`, `ECDHPublicKey = "AAAA"`}, words: "public key"},
 		"denied":                 {policy: good, result: []string{`ReturnCode = "DENIED"`}, wrong: ErrDenied, words: "DENIED"},
+		"another word":           {policy: good, result: []string{`ReturnCode = "SID_NOT_FOUND"`}, wrong: ErrDenied, words: "SID_NOT_FOUND"},
 		"ends before the result": {policy: good, words: "agree on a session"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -380,3 +380,27 @@ func FuzzDecodeEnv(f *testing.F) {
 		}
 	})
 }
+
+// TestMeasure: sizes that no layer has are refused, so that their sum means something.
+func TestMeasure(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sizes []int64
+		good  bool
+	}{
+		"two":          {sizes: []int64{1, 2}, good: true},
+		"none":         {},
+		"below zero":   {sizes: []int64{1, -1}},
+		"the largest":  {sizes: []int64{1 << 50}, good: true},
+		"beyond":       {sizes: []int64{1<<50 + 1}},
+		"a great many": {sizes: make([]int64, maxLayers+1)},
+		"all of them":  {sizes: make([]int64, maxLayers), good: true},
+	} {
+		i := &Image{}
+		for _, size := range tt.sizes {
+			i.layers = append(i.layers, ocispec.Descriptor{Digest: digest.FromString("layer"), Size: size})
+		}
+		if err := i.measure(); (err == nil) != tt.good || err != nil && !errors.As(err, new(unusable)) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
