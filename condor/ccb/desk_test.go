@@ -2,6 +2,7 @@ package ccb
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"testing"
@@ -51,6 +52,53 @@ func TestArrivesTooLate(t *testing.T) {
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Fatal("the connection is open")
+		}
+	}
+}
+
+// TestSpeaksFirst: a connection on which something was said before this process has asked is no daemon's.
+func TestSpeaksFirst(t *testing.T) {
+	var d Desk
+	id, arrives, done, err := d.expect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer done()
+	from, to := net.Pipe()
+	said := make(chan []byte, 1)
+	go func() {
+		all, _ := io.ReadAll(to)
+		said <- all
+	}()
+	s := cedar.NewStream(from)
+	s.PutInt(cedar.CCBReverseConnect)
+	hello := classads.NewAd()
+	hello.SetString("ClaimId", id)
+	if err := errors.Join(send(s, hello), s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	theirs, ours := net.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		s := cedar.NewStream(ours)
+		if _, err := s.GetInt32(); err != nil {
+			served <- err
+			return
+		}
+		served <- d.Serve(t.Context(), &cedar.Call{Stream: s})
+	}()
+	if _, err := theirs.Write(append(<-said, "more"...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-arrives:
+		t.Error("it is taken for the daemon's")
+	default:
+		if n, err := theirs.Read(make([]byte, 1)); err == nil {
+			t.Errorf("it is kept: %d bytes", n)
 		}
 	}
 }
