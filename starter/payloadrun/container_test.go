@@ -78,7 +78,10 @@ func (w *wrapper) Wait(ctx context.Context) (payload.Exit, error) {
 
 func (w *wrapper) Memory() *memcg.Files { return nil }
 
-func (w *wrapper) Sweep(context.Context) error {
+func (w *wrapper) Sweep(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // nothing is asked of a wrapper then
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sweeps++
