@@ -163,8 +163,12 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		p.Whole = p.Whole.Most(whole(ad))
 	}
 	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs"), Payloads: count(ad, "Payloads")}
-	if ad.BoolOr("PartitionableSlot", false) && !ad.Has("Payloads") {
+	switch {
+	case ad.Has("Payloads"):
+	case ad.BoolOr("PartitionableSlot", false):
 		have.Payloads = most // it does not count them
+	default:
+		have.Payloads = 1
 	}
 	closed, ends := refuses(ad)
 	p.Draining = p.Draining || ends && !dynamic
