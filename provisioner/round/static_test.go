@@ -42,3 +42,22 @@ func TestSlotsWithDifferentDisks(t *testing.T) {
 		}
 	}
 }
+
+// A pod that was made before its shape was changed has the size that it was made with.
+func TestPodsOfAnOlderShape(t *testing.T) {
+	s := newSite(t)
+	size := s.round.shapes[0].Size
+	small := platform.Spec{Name: "site-plain-old", Template: "plain", Shape: "four", Size: size, User: "alice@x"}
+	if err := s.platform.Create(t.Context(), small); err != nil {
+		t.Fatal(err)
+	}
+	s.pool.groups = []demand.Group{jobs(t, 1, "Requirements = TARGET.Cpus >= RequestCpus\nRequestMemory = 100\nRequestCpus = 3")}
+	if rep := s.run(); len(rep.Made) != 1 {
+		t.Errorf("%v are made for a job that is larger than the pod on its way: %+v", rep.Made, rep.Output.Groups)
+	}
+	s.pool.groups = []demand.Group{jobs(t, 1, "Requirements = TARGET.Cpus >= RequestCpus\nRequestMemory = 100\nRequestCpus = 1")}
+	s.restart(s.platform)
+	if rep := s.run(); len(rep.Made) != 0 || rep.Output.Groups[0].Coming != 1 {
+		t.Errorf("%v are made for a job for which it is large enough: %+v", rep.Made, rep.Output.Groups)
+	}
+}
