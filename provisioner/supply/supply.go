@@ -8,8 +8,8 @@
 // build_valid_daemon_name). Names of pods have no dot here.
 //
 // Whoever may advertise to the collector can claim to be such a slot: an ad that
-// lies makes a pod count as reported, full or free, and the run times of jobs and the
-// size of pods wrong, and nothing else.
+// lies makes a pod count as reported, full or free, and the run times of jobs, the
+// size of pods and what a new one would advertise wrong, and nothing else.
 package supply
 
 import (
