@@ -101,6 +101,9 @@ type Unit struct {
 	Use          Use
 	// Leaving: it is being deleted, and takes no more jobs.
 	Leaving bool
+	// Former: it was made from a manifest that its template has no longer. What keeps
+	// it from beginning says nothing of units that are made now.
+	Former bool
 	// Trouble says why a pending unit does not begin, or an ended one came to
 	// nothing; it is empty if all is well. Detail has the platform's own words.
 	Trouble backoff.Reason

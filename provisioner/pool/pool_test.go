@@ -78,7 +78,7 @@ esac
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
 	pods, err := p.Slots(t.Context())
-	if err != nil || pods["site-plain-1"].Free != (resources.Amount{CPUs: 3}) {
+	if err != nil || pods["site-plain-1"].Free != (resources.Amount{CPUs: 3, Payloads: 1}) {
 		t.Errorf("the pods are %+v, %v", pods, err)
 	}
 }

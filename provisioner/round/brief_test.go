@@ -99,3 +99,35 @@ func TestPodsThatEndSoonNowAndThen(t *testing.T) {
 		}
 	}
 }
+
+// A provisioner that begins anew, also in each round, knows of pods that ended a short
+// while ago whether a job has taken them.
+func TestPodsThatNoJobTakesAndRestarts(t *testing.T) {
+	s := newSite(t)
+	s.pool.groups = []demand.Group{jobs(t, 4, plainJob)}
+	began, ended := map[string]time.Time{}, map[string]time.Time{}
+	made := 0
+	for range 4 * 60 {
+		units, _ := s.platform.List(t.Context())
+		for _, u := range units {
+			switch {
+			case began[u.Name].IsZero():
+				began[u.Name] = s.now
+				s.report(u.Name, resources.Amount{CPUs: 1, Memory: 2048, Disk: 1 << 20})
+				s.platform.Mark(u.Name, platform.Unused)
+			case u.Phase == platform.Running && s.now.Sub(began[u.Name]) >= 4*time.Minute:
+				s.platform.Finish(u.Name)
+				ended[u.Name] = s.now
+				delete(s.pool.slots, u.Name)
+			case u.Phase == platform.Ended && s.now.Sub(ended[u.Name]) >= 10*time.Minute:
+				s.platform.Forget(u.Name)
+			}
+		}
+		s.restart(s.platform)
+		made += len(s.run().Made)
+		s.now = s.now.Add(time.Minute)
+	}
+	if made > 50 {
+		t.Errorf("%d pods are made for 4 jobs in four hours, none of which took one", made)
+	}
+}

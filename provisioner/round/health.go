@@ -117,7 +117,7 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		f.missing = u.Phase == platform.Running && !reported && f.late(u, h.within, now)
 		f.hangs = hangs(u, h.begins, now)
 		f.miss(u, now)
-		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted {
+		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted && !u.Former {
 			f.counted = trouble
 			detail := u.Detail
 			if trouble == backoff.Unstarted {

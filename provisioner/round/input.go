@@ -94,8 +94,19 @@ func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time
 	if hangs(u, r.health.begins, now) {
 		p.Stuck, p.Placed = true, true
 	}
-	if p.Shape >= 0 {
+	useless := u.Former && u.Phase == platform.Pending && (p.Stuck || u.Trouble != "" && !waits(u))
+	if useless {
+		p.Stuck, p.Placed = true, true // one that is made now may be better off
+	}
+	if p.Shape >= 0 && !useless {
 		p.Free = r.shapes[p.Shape].promise.Pod
+		if u.Size != (resources.Amount{}) && u.Size != r.shapes[p.Shape].Size { // it was made before a change
+			old := resources.Amount{Payloads: p.Free.Payloads}
+			for range r.config.Templates[r.shapes[p.Shape].template].Slots {
+				old = old.Plus(u.Size)
+			}
+			p.Free = p.Free.Least(old)
+		}
 	}
 	if p.Shape >= 0 && r.shapes[p.Shape].Lifetime > 0 && !u.Began.IsZero() {
 		p.Until = u.Began.Add(r.shapes[p.Shape].Lifetime)

@@ -118,7 +118,7 @@ func (r *Round) lookUnits(ctx context.Context, rep *Report) sight {
 	var slotsErr, unitsErr error
 	var wg sync.WaitGroup
 	wg.Go(func() { s.slots, slotsErr = r.pool.Slots(ctx) })
-	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
+	wg.Go(func() { s.units, unitsErr = r.list(ctx) })
 	wg.Wait()
 	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
 	s.unread = slotsErr != nil

@@ -14,6 +14,7 @@ import (
 	"podstarter/provisioner/demand"
 	"podstarter/provisioner/match"
 	"podstarter/provisioner/platform"
+	"podstarter/provisioner/resources"
 	"podstarter/provisioner/runtimes"
 	"podstarter/provisioner/supply"
 	"podstarter/provisioner/template"
@@ -201,7 +202,7 @@ func (r *Round) look(ctx context.Context, rep *Report) sight {
 	wg.Go(func() { s.groups, s.demandErr = r.pool.Demand(ctx, r.ads.references()) })
 	wg.Go(func() { s.slots, slotsErr = r.pool.Slots(ctx) })
 	wg.Go(func() { s.users, usersErr = r.pool.Users(ctx) })
-	wg.Go(func() { s.units, unitsErr = r.platform.List(ctx) })
+	wg.Go(func() { s.units, unitsErr = r.list(ctx) })
 	wg.Wait()
 	s.partial = errors.Is(s.demandErr, demand.ErrPartial)
 	s.unknown = slotsErr != nil && s.slots == nil || unitsErr != nil
@@ -211,6 +212,18 @@ func (r *Round) look(ctx context.Context, rep *Report) sight {
 	rep.note(Accountant, usersErr) // without priorities, all users are equal
 	rep.note(Platform, unitsErr)
 	return s
+}
+
+// list lists the units. Those of a shape that has another size by now are former ones.
+func (r *Round) list(ctx context.Context) ([]platform.Unit, error) {
+	units, err := r.platform.List(ctx)
+	for i := range units {
+		u := &units[i]
+		if shape := r.find(*u); shape >= 0 && u.Size != (resources.Amount{}) && u.Size != r.shapes[shape].Size {
+			u.Former = true
+		}
+	}
+	return units, err
 }
 
 // lookAgain asks for the jobs again.

@@ -100,6 +100,9 @@ func (k *takers) look(units []platform.Unit, slots map[string]*supply.Pod, group
 	for name, r := range k.rows {
 		r.open, k.guests[name].open = 0, 0
 	}
+	if k.first.IsZero() {
+		k.recall(units, idle, now)
+	}
 	if k.first.IsZero() || k.first.After(now) {
 		k.first = now
 	}

@@ -121,7 +121,9 @@ func (b *Board) Note(rep round.Report) {
 	if !blind {
 		b.known = now
 	}
-	b.history.add(now, sampleOf(rep))
+	if !rep.Unknown { // its minute is as the one before
+		b.history.add(now, sampleOf(rep))
+	}
 }
 
 // met notes an error. One that is the same as before counts once more.

@@ -74,9 +74,10 @@ type figure struct {
 }
 
 type groupView struct {
-	ID, Link, Users     string
-	Idle, Placed, Waits int
-	Reasons             []string
+	ID, Link, Users string
+	Idle            int
+	Placed, Waits   string
+	Reasons         []string
 }
 
 type scheddView struct {
@@ -86,7 +87,7 @@ type scheddView struct {
 
 type templateView struct {
 	Name                     string
-	Pending, Running         int
+	Pending, Running         string
 	State, Class, LastReport string
 }
 
@@ -131,10 +132,12 @@ func (b *Board) look() view {
 	v.Took, v.Known = rep.Took.Round(time.Millisecond).String(), !rep.Unknown
 	s := sampleOf(*rep)
 	v.Offline = rep.Offline != nil
-	if !v.Offline {
+	if !v.Offline && v.Known {
 		v.Figures = []figure{{"idle jobs", s.idle, "demand"}, {"get no pod", s.waiting, "waiting"}}
 	}
-	v.Figures = append(v.Figures, figure{"pods on their way", s.pending, "pending"}, figure{"pods that run", s.running, "running"})
+	if v.Known {
+		v.Figures = append(v.Figures, figure{"pods on their way", s.pending, "pending"}, figure{"pods that run", s.running, "running"})
+	}
 	v.Groups, v.MoreGroups, v.MoreJobs = groups(rep)
 	v.Schedds = access(rep)
 	v.Templates = b.templates(rep, now)
@@ -178,12 +181,12 @@ func groups(rep *round.Report) (shown []groupView, more, moreJobs int) {
 			moreJobs += g.Idle()
 			continue
 		}
-		v := groupView{ID: cut(g.ID, maxName), Users: users(g), Idle: g.Idle(), Waits: waits[i]}
+		v := groupView{ID: cut(g.ID, maxName), Users: users(g), Idle: g.Idle(), Waits: number(waits[i], rep)}
 		if len(g.ID) <= maxName {
 			v.Link = "explain?group=" + url.QueryEscape(g.ID)
 		}
 		o := outcome(rep, i)
-		v.Placed = o.Free + o.Soon + o.Coming + o.New
+		v.Placed = number(o.Free+o.Soon+o.Coming+o.New, rep)
 		for k, r := range o.Waiting {
 			if k == maxReasons {
 				v.Reasons = append(v.Reasons, fmt.Sprintf("and %d other reasons", len(o.Waiting)-k))
@@ -194,6 +197,14 @@ func groups(rep *round.Report) (shown []groupView, more, moreJobs int) {
 		shown = append(shown, v)
 	}
 	return shown, more, moreJobs
+}
+
+// number writes a number that a round knows only if it knew what is there.
+func number(n int, rep *round.Report) string {
+	if rep.Unknown {
+		return "?"
+	}
+	return fmt.Sprint(n)
 }
 
 // outcome returns what becomes of a group; nothing was decided in a round that did
@@ -221,7 +232,7 @@ func (b *Board) templates(rep *round.Report, now time.Time) []templateView {
 	counts := b.pods(rep)
 	var all []templateView
 	for i, name := range b.config.Templates {
-		v := templateView{Name: name, Pending: counts[name][0], Running: counts[name][1], LastReport: "never"}
+		v := templateView{Name: name, Pending: number(counts[name][0], rep), Running: number(counts[name][1], rep), LastReport: "never"}
 		if i < len(rep.Backoff) {
 			s := rep.Backoff[i]
 			v.LastReport = ago(now, s.LastReport)
@@ -242,7 +253,7 @@ func (b *Board) templates(rep *round.Report, now time.Time) []templateView {
 		all = append(all, v)
 	}
 	if n := counts[other]; n[0]+n[1] > 0 {
-		all = append(all, templateView{Name: "no longer configured", Pending: n[0], Running: n[1]})
+		all = append(all, templateView{Name: "no longer configured", Pending: number(n[0], rep), Running: number(n[1], rep)})
 	}
 	return all
 }

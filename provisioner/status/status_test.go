@@ -176,8 +176,23 @@ func TestMetricsOfUnknown(t *testing.T) {
 	if _, text := w.get("/metrics"); strings.Contains(text, "idle_jobs ") || strings.Contains(text, namespace+"_pods{") || !strings.Contains(text, "last_round_timestamp") {
 		t.Errorf("%s", text)
 	}
-	if _, text := w.get("/"); !strings.Contains(text, "did not learn which pods there are") {
+	_, text := w.get("/")
+	if !strings.Contains(text, "did not learn which pods there are") || strings.Contains(text, "pods that run</div>") || strings.Contains(text, "get no pod</div>") || strings.Contains(text, ">0<") {
 		t.Errorf("%s", text)
+	}
+}
+
+// A round that did not know what is there does not make the curves fall to 0.
+func TestHistoryOfUnknown(t *testing.T) {
+	w := newWorld(t)
+	w.Lead()
+	w.Note(report(w.now))
+	w.now = w.now.Add(2 * time.Minute)
+	w.Note(round.Report{At: w.now, Unknown: true})
+	for _, p := range w.history.day(w.now)[samples-3:] {
+		if p.running != 2 || p.pending != 1 || p.waiting != 5 || !p.known {
+			t.Errorf("a minute is %+v", p)
+		}
 	}
 }
 

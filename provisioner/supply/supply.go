@@ -8,8 +8,8 @@
 // build_valid_daemon_name). Names of pods have no dot here.
 //
 // Whoever may advertise to the collector can claim to be such a slot: an ad that
-// lies makes a pod count as reported, full or free, and the run times of jobs and the
-// size of pods wrong, and nothing else.
+// lies makes a pod count as reported, full or free, and the run times of jobs, the
+// size of pods and what a new one would advertise wrong, and nothing else.
 package supply
 
 import (
@@ -163,8 +163,12 @@ func add(pods map[string]*Pod, ad *classads.Ad) error {
 		p.Whole = p.Whole.Most(whole(ad))
 	}
 	have := resources.Amount{CPUs: count(ad, "Cpus"), Memory: count(ad, "Memory"), Disk: count(ad, "Disk"), GPUs: count(ad, "GPUs"), Payloads: count(ad, "Payloads")}
-	if ad.BoolOr("PartitionableSlot", false) && !ad.Has("Payloads") {
+	switch {
+	case ad.Has("Payloads"):
+	case ad.BoolOr("PartitionableSlot", false):
 		have.Payloads = most // it does not count them
+	default:
+		have.Payloads = 1
 	}
 	closed, ends := refuses(ad)
 	p.Draining = p.Draining || ends && !dynamic

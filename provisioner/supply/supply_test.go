@@ -49,7 +49,7 @@ Cpus = 1
 		t.Fatal(err)
 	}
 	want := map[string]*Pod{
-		"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000, Payloads: 1 << 40}, Claims: []Claim{{Amount: resources.Amount{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1}}}},
+		"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 2, Memory: 4096, Disk: 1000, Payloads: 1 << 40}, Claims: []Claim{{Amount: resources.Amount{CPUs: 2, Memory: 1024, Disk: 10, GPUs: 1, Payloads: 1}}}},
 		"p-2": {Slot: "slot1@p-2", Draining: true},
 		"p-4": {Slot: "slot1@p-4", Free: resources.Amount{CPUs: 1, Payloads: 1 << 40}},
 	}
@@ -61,7 +61,7 @@ Cpus = 1
 // A slot in the state Owner takes no job, whatever it has.
 func TestOwner(t *testing.T) {
 	pods, err := Read(strings.NewReader("Name = \"slot1@p-1\"\nState = \"Owner\"\nCpus = 4\nMemory = 4096\n\nName = \"slot2@p-1\"\nState = \"Unclaimed\"\nCpus = 1\n\nName = \"slot1@p-2\"\nState = \"Owner\"\nCpus = 4\n"))
-	want := map[string]*Pod{"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 1}}, "p-2": {Slot: "slot1@p-2"}}
+	want := map[string]*Pod{"p-1": {Slot: "slot1@p-1", Free: resources.Amount{CPUs: 1, Payloads: 1}}, "p-2": {Slot: "slot1@p-2"}}
 	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
@@ -108,10 +108,10 @@ PodStarterRestUntil = 1795262410
 Requirements = true
 `))
 	want := map[string]*Pod{
-		"ends":   {Slot: "slot1@ends", Draining: true, Claims: []Claim{{Amount: resources.Amount{CPUs: 1}}}},
-		"broken": {Slot: "slot1@broken", Free: resources.Amount{CPUs: 2}},
+		"ends":   {Slot: "slot1@ends", Draining: true, Claims: []Claim{{Amount: resources.Amount{CPUs: 1, Payloads: 1}}}},
+		"broken": {Slot: "slot1@broken", Free: resources.Amount{CPUs: 2, Payloads: 1}},
 		"rests": {Slot: "slot1@rests", Rests: []Rest{
-			{resources.Amount{CPUs: 1}, time.Unix(1795262410, 0).UTC()}, {resources.Amount{CPUs: 2}, time.Unix(1795262420, 0).UTC()},
+			{resources.Amount{CPUs: 1, Payloads: 1}, time.Unix(1795262410, 0).UTC()}, {resources.Amount{CPUs: 2, Payloads: 1}, time.Unix(1795262420, 0).UTC()},
 		}},
 	}
 	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
@@ -147,7 +147,7 @@ Cpus = 1
 	want := map[string]*Pod{
 		"p": {Slot: "slot1@p", Free: resources.Amount{CPUs: 6}, Claims: []Claim{{Amount: one}}},
 		"q": {Slot: "slot1@q", Free: resources.Amount{CPUs: 6, Payloads: 1 << 40}},
-		"r": {Slot: "slot1@r", Free: resources.Amount{CPUs: 1}},
+		"r": {Slot: "slot1@r", Free: resources.Amount{CPUs: 1, Payloads: 1}},
 	}
 	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
 		t.Errorf("%v, -want +got\n%s", err, diff)
@@ -160,7 +160,7 @@ func TestNames(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "it must be slot@pod") {
 		t.Errorf("the error is %v", err)
 	}
-	want := map[string]*Pod{"p-1": {Slot: "slot1@p-1@p-1.example.org", Free: resources.Amount{CPUs: 1}}, "p-2": {Slot: "slot1@p-2.example.org", Free: resources.Amount{CPUs: 2}}}
+	want := map[string]*Pod{"p-1": {Slot: "slot1@p-1@p-1.example.org", Free: resources.Amount{CPUs: 1, Payloads: 1}}, "p-2": {Slot: "slot1@p-2.example.org", Free: resources.Amount{CPUs: 2, Payloads: 1}}}
 	if diff := cmp.Diff(want, pods, noWhole); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
@@ -170,7 +170,7 @@ func TestNames(t *testing.T) {
 // with the resource and the namespace.
 func TestPodName(t *testing.T) {
 	pods, err := Read(strings.NewReader("Name = \"slot1@RES-ns-site-1@h.example.org\"\nK8SPodName = \"site-1\"\nState = \"Unclaimed\"\nCpus = 1\n\nName = \"slot1@site-2\"\nK8SPodName = 7\nState = \"Unclaimed\"\nCpus = 2\n"))
-	want := map[string]*Pod{"site-1": {Slot: "slot1@RES-ns-site-1@h.example.org", Free: resources.Amount{CPUs: 1}}, "site-2": {Slot: "slot1@site-2", Free: resources.Amount{CPUs: 2}}}
+	want := map[string]*Pod{"site-1": {Slot: "slot1@RES-ns-site-1@h.example.org", Free: resources.Amount{CPUs: 1, Payloads: 1}}, "site-2": {Slot: "slot1@site-2", Free: resources.Amount{CPUs: 2, Payloads: 1}}}
 	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
 		t.Errorf("%v, -want +got\n%s", err, diff)
 	}
@@ -204,13 +204,13 @@ State = "Unclaimed"
 JobBusyTimeCount = 2000000
 JobBusyTimeAvg = 1.0E300
 `))
-	one := resources.Amount{CPUs: 1}
+	one := resources.Amount{CPUs: 1, Payloads: 1}
 	want := map[string]*Pod{
 		"p": {
 			Slot: "slot1@p", Free: one, Started: 6, Ended: 4, Busy: 362 * time.Second,
 			Claims: []Claim{{Amount: one, Job: "ap.example.org#7.0#1700000000", Began: time.Unix(1700000100, 0).UTC()}, {Amount: one}},
 		},
-		"q": {Slot: "slot1@q"},
+		"q": {Slot: "slot1@q", Free: resources.Amount{Payloads: 1}},
 	}
 	if diff := cmp.Diff(want, pods, noWhole); diff != "" || err != nil {
 		t.Errorf("%v, -want +got\n%s", err, diff)
@@ -222,7 +222,7 @@ func TestBadSlots(t *testing.T) {
 	if err == nil || strings.Count(err.Error(), "reading a slot") != 4 {
 		t.Errorf("the error does not name the four that cannot be read: %v", err)
 	}
-	if got := pods["q"].Free; got != (resources.Amount{CPUs: 1 << 40}) {
+	if got := pods["q"].Free; got != (resources.Amount{CPUs: 1 << 40, Payloads: 1}) {
 		t.Errorf("the amount is %+v", got)
 	}
 }

@@ -232,6 +232,9 @@ func (f file) template(manifest string) (Template, error) {
 		for range t.Slots {
 			shape.Pod = shape.Pod.Plus(shape.Size)
 		}
+		if !t.Partitionable {
+			shape.Pod.Payloads = int64(t.Slots)
+		}
 		t.Shapes = append(t.Shapes, shape)
 	}
 	return t, wrong.ErrorOrNil()
@@ -283,13 +286,14 @@ func Contain(templates []Template) {
 	}
 }
 
-// Request returns what a job with a request takes of a pod: a slot that is not
-// partitionable is taken as a whole, and from a partitionable one the startd cuts
-// memory in pieces of 128 MiB, unless the site has changed that
+// Request returns what a job with a request takes of a pod: one of the slots that are
+// not partitionable, whatever else these have, and from a partitionable one the startd
+// cuts memory in pieces of 128 MiB, unless the site has changed that
 // (MODIFY_REQUEST_EXPR_REQUESTMEMORY).
 func (t Template) Request(s Shape, request resources.Amount) resources.Amount {
 	if !t.Partitionable {
-		return s.Size
+		request.Payloads = 1
+		return request
 	}
 	if t.contained && s.Size.GPUs == 0 {
 		request.Payloads = 1
@@ -319,6 +323,7 @@ func (t Template) Offering(s Shape, most resources.Amount) Shape {
 	for range t.Slots {
 		s.Pod = s.Pod.Plus(s.Size)
 	}
+	s.Pod.Payloads = int64(t.Slots)
 	return s
 }
 

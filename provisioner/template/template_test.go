@@ -144,7 +144,7 @@ func TestSlot(t *testing.T) {
 }
 
 // A slot that is not partitionable is as large as one payload container, and a job
-// takes all of it.
+// takes one of them, whatever it requests.
 func TestStaticSlots(t *testing.T) {
 	all, err := Load(folder(t, map[string]string{"a.template.yaml": strings.Replace(good, "partitionable: true", "", 1), "job.yaml": ""}))
 	if err != nil {
@@ -158,7 +158,7 @@ func TestStaticSlots(t *testing.T) {
 		}
 	}
 	job := resources.Amount{CPUs: 1, Memory: 10}
-	if got := tpl.Request(shape, job); got != shape.Size {
+	if got := tpl.Request(shape, job); got != (resources.Amount{CPUs: 1, Memory: 10, Payloads: 1}) || shape.Pod.Payloads != 2 {
 		t.Errorf("a job takes %+v of a slot that is not partitionable", got)
 	}
 	tpl.Partitionable = true
@@ -183,7 +183,7 @@ func TestContained(t *testing.T) {
 	for _, c := range []struct {
 		template, shape      int
 		pod, takes, payloads int64
-	}{{0, 0, 2, 1, 2}, {0, 1, 0, 0, 0}, {1, 0, 0, 0, -1}} {
+	}{{0, 0, 2, 1, 2}, {0, 1, 0, 0, 0}, {1, 0, 2, 1, -1}} {
 		tpl := all[c.template]
 		shape := tpl.Shapes[c.shape]
 		if got := tpl.Request(shape, job).Payloads; shape.Pod.Payloads != c.pod || got != c.takes {

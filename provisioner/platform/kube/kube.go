@@ -154,7 +154,9 @@ func (c *Cluster) known() ([]platform.Unit, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing pods: %w", err)
 	}
-	return units(jobs, pods, c.now()), nil
+	all := units(jobs, pods, c.now())
+	c.former(all, jobs, pods)
+	return all, nil
 }
 
 // unshown returns the units that were made and that no watch has shown.

@@ -3,6 +3,8 @@ package kube
 import (
 	"bufio"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +35,7 @@ const (
 	noteUser         = "provisioner.podstarter/user"
 	noteGroup        = "provisioner.podstarter/group"
 	noteSize         = "provisioner.podstarter/size"
+	noteManifest     = "provisioner.podstarter/manifest"
 )
 
 // payload is the name of the first payload container; the others are payload-2
@@ -44,6 +47,8 @@ type manifest struct {
 	job *batchv1.Job
 	pod *corev1.Pod
 	gpu corev1.ResourceName
+	// digest is another one for each text.
+	digest string
 	// token is what each unit has a Secret for, or nil.
 	token *template.Token
 }
@@ -58,7 +63,8 @@ func parse(t template.Template, gpu corev1.ResourceName) (manifest, error) {
 	if err != nil {
 		return fail(err)
 	}
-	m := manifest{gpu: gpu, token: t.Token}
+	sum := sha256.Sum256([]byte(t.Manifest))
+	m := manifest{gpu: gpu, digest: hex.EncodeToString(sum[:8]), token: t.Token}
 	var pod *corev1.PodSpec
 	switch kind {
 	case jobKind:
@@ -250,6 +256,7 @@ func (m manifest) build(provisioner, namespace string, s platform.Spec) (*batchv
 		job := m.job.DeepCopy()
 		job.Status = batchv1.JobStatus{}
 		meta(&job.ObjectMeta, provisioner, namespace, s)
+		job.Annotations[noteManifest] = m.digest
 		describe(&job.Spec.Template.ObjectMeta, provisioner, s)
 		m.fit(&job.Spec.Template.Spec, s.Size)
 		m.own(&job.Spec.Template.Spec, s.Name)
@@ -258,6 +265,7 @@ func (m manifest) build(provisioner, namespace string, s platform.Spec) (*batchv
 	pod := m.pod.DeepCopy()
 	pod.Status = corev1.PodStatus{}
 	meta(&pod.ObjectMeta, provisioner, namespace, s)
+	pod.Annotations[noteManifest] = m.digest
 	m.fit(&pod.Spec, s.Size)
 	m.own(&pod.Spec, s.Name)
 	return nil, pod

@@ -35,7 +35,7 @@ func slimMeta(from *metav1.ObjectMeta, payloads []*corev1.Container) metav1.Obje
 			m.Labels[key] = value
 		}
 	}
-	notes := []string{noteUser, noteGroup, noteSize}
+	notes := []string{noteUser, noteGroup, noteSize, noteManifest}
 	for _, c := range payloads {
 		notes = append(notes, noncePrefix+c.Name)
 	}

@@ -122,6 +122,14 @@ func (m *Model) Mark(name string, use platform.Use) {
 // Leave notes that a unit is being deleted.
 func (m *Model) Leave(name string) { m.change(name, func(u *platform.Unit) { u.Leaving = true }) }
 
+// NoImage notes that the pilot's image of a unit cannot be pulled.
+func (m *Model) NoImage(name string) {
+	m.change(name, func(u *platform.Unit) { u.Trouble, u.Detail = backoff.ImageFailed, "ErrImagePull" })
+}
+
+// Former notes that a unit's template has another manifest by now.
+func (m *Model) Former(name string) { m.change(name, func(u *platform.Unit) { u.Former = true }) }
+
 // Deny makes the model refuse new units, or not.
 func (m *Model) Deny(deny bool) {
 	m.mu.Lock()
