@@ -1,6 +1,10 @@
 package settings
 
-import "podstarter/condor/config"
+import (
+	"strings"
+
+	"podstarter/condor/config"
+)
 
 // Namespaces are HTCondor's knobs about what a job without an image has to itself on an execution point without a pod.
 type Namespaces struct {
@@ -13,6 +17,7 @@ type Namespaces struct {
 const (
 	knobJobNamespaces = "PER_JOB_NAMESPACES"
 	knobPIDNamespaces = "USE_PID_NAMESPACES"
+	knobMounts        = "MOUNT_UNDER_SCRATCH"
 )
 
 func (l *lenient) namespaces() Namespaces {
@@ -25,14 +30,21 @@ func (s Settings) OwnProcesses() bool {
 	return !s.InPod() && n.Processes && n.Mounts
 }
 
-// withoutMounts says that a PID namespace is wanted, and the mounts that it needs are not.
-func withoutMounts(cfg *config.Config, pod bool) []NotGiven {
+// withoutMounts are the knobs that need mounts, which PER_JOB_NAMESPACES does not allow. The stock starter holds each job then
+// (daemon_core.cpp:CreateProcessForkit::exec).
+func withoutMounts(cfg *config.Config, pod bool) (found []NotGiven) {
 	n := (&lenient{cfg: cfg}).namespaces()
-	if pod || !n.Processes || n.Mounts {
+	if pod || n.Mounts {
 		return nil
 	}
-	return []NotGiven{{
-		Name: knobPIDNamespaces, Where: cfg.Where(knobPIDNamespaces), Instead: "one of the two knobs",
-		Means: "a job with processes of its own needs a /proc of its own, and " + knobJobNamespaces + " = False allows it no mounts, so that it sees the processes of the machine",
-	}}
+	add := func(name, means string) {
+		found = append(found, NotGiven{Name: name, Where: cfg.Where(name), Instead: "one of the two knobs", Means: knobJobNamespaces + " = False allows jobs no mounts, so that " + means})
+	}
+	if strings.TrimSpace(cfg.String(knobMounts, "")) != "" {
+		add(knobMounts, "one without an image has the directories of the machine")
+	}
+	if n.Processes {
+		add(knobPIDNamespaces, "one without an image sees the processes of the machine")
+	}
+	return found
 }

@@ -12,7 +12,7 @@ cat >$dir/jobs/job.sh <<'J'
 #!/bin/sh
 echo "shared memory: $(ls /dev/shm | xargs)"
 echo "temporary: $(ls /tmp | grep -x machine)"
-[ $$ -gt 9 ] || echo "a process of the job's own namespace"
+[ $PPID -ne 1 ] || echo "a process of the job's own namespace"
 [ $(ls /proc | grep -c '^[0-9]*$') -gt 9 ] || echo "no processes of others"
 head -c 1 /dev/full >/dev/null 2>&1 && echo "device opened" || echo "no device"
 echo mine >/dev/shm/left

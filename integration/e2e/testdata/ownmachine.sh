@@ -16,7 +16,7 @@ ownmachine() { # the starter, and more lines of the configuration
 	mount -t tmpfs tmpfs /dev/shm
 	mount -t cgroup2 cgroup2 /sys/fs/cgroup
 	group=/sys/fs/cgroup/ownmachine.$port
-	echo "+memory +pids +cpu" >/sys/fs/cgroup/cgroup.subtree_control
+	echo "+memory +pids +cpu" >/sys/fs/cgroup/cgroup.subtree_control || [ -n "${anygroups:-}" ] # who needs none sets it
 	mkdir -p $group/daemons
 	echo $$ >$group/daemons/cgroup.procs
 	condor_master
