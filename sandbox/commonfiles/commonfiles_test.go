@@ -58,7 +58,7 @@ var key = commonfiles.KeyOf("ann@example.org", "ap.example.org", "catalog")
 func keep(t *testing.T, s *sandbox.Sandbox, k commonfiles.Key, files map[string]string) {
 	t.Helper()
 	d := stage(t, s, files)
-	if err := d.Keep(t.Context(), k); err != nil {
+	if _, err := d.Keep(t.Context(), k, false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,7 +88,7 @@ func stage(t *testing.T, s *sandbox.Sandbox, files map[string]string) *sandbox.S
 
 func find(t *testing.T, execute string, k commonfiles.Key) *commonfiles.Catalog {
 	t.Helper()
-	found, err := commonfiles.Find(execute, k)
+	found, err := commonfiles.Find(execute, k, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,10 +220,10 @@ func TestKeepRefuses(t *testing.T) {
 			if err := d.Payload().Do(func() error { return tt.spoil(d.Scratch()) }); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Keep(t.Context(), key); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := d.Keep(t.Context(), key, false); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
-			if _, err := commonfiles.Find(execute, key); !errors.Is(err, commonfiles.ErrNone) {
+			if _, err := commonfiles.Find(execute, key, ""); !errors.Is(err, commonfiles.ErrNone) {
 				t.Errorf("it can be found: %v", err)
 			}
 		})
@@ -244,7 +244,7 @@ func TestKeepRefusesWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if err := d.Keep(t.Context(), key); err == nil || !strings.Contains(err.Error(), "open for writing") {
+	if _, err := d.Keep(t.Context(), key, false); err == nil || !strings.Contains(err.Error(), "open for writing") {
 		t.Errorf("%v", err)
 	}
 }
@@ -279,7 +279,7 @@ func TestFindsOwnOnly(t *testing.T) {
 	job := box(t, execute, 2, jobUID, false)
 	keep(t, data, key, map[string]string{"a": "first"})
 	for name, other := range others {
-		if _, err := commonfiles.Find(execute, other); !errors.Is(err, commonfiles.ErrNone) {
+		if _, err := commonfiles.Find(execute, other, ""); !errors.Is(err, commonfiles.ErrNone) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestFindsOwnOnly(t *testing.T) {
 	if err := os.Rename(job.Scratch(), filepath.Join(execute, "dir_8")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := commonfiles.Find(execute, forged); !errors.Is(err, commonfiles.ErrNone) {
+	if _, err := commonfiles.Find(execute, forged, ""); !errors.Is(err, commonfiles.ErrNone) {
 		t.Errorf("a job's own directory is taken for a catalog: %v", err)
 	}
 }
@@ -351,7 +351,7 @@ func TestAllOrNothing(t *testing.T) {
 	// Another data slot has all of it.
 	other := box(t, execute, 3, dataUID+5, true)
 	keep(t, other, key, map[string]string{"a": "1", "b": "2", "d/e": "3"})
-	found, err := commonfiles.Find(execute, key)
+	found, err := commonfiles.Find(execute, key, "")
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%d, %v", len(found), err)
 	}
@@ -384,7 +384,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 	gone := make(chan error, 1)
 	go func() { gone <- data.Remove(context.WithoutCancel(t.Context())) }()
 	for {
-		found, err := commonfiles.Find(execute, key)
+		found, err := commonfiles.Find(execute, key, "")
 		if err != nil {
 			break
 		}

@@ -106,7 +106,7 @@ func (a *activation) clean(ctx context.Context) {
 		discard.Discard(ctx, box, discard.Knobs(a.opt.Settings.Condor.Sandbox), a.log)
 	}
 	if a.lease != nil {
-		if err := removeTemporary(ctx, a.opt, a.job.UID); err != nil {
+		if err := a.removeTemporary(ctx); err != nil {
 			a.log.Error("Failed to tidy the pilot container; the next job's starter will try again", "error", err)
 		}
 		if err := a.lease.Release(ctx); err != nil {
@@ -118,10 +118,12 @@ func (a *activation) clean(ctx context.Context) {
 }
 
 // removeTemporary removes what programs that ran for jobs of this user have left in the
-// pilot container. Without a pod the user is the machine's and may own other files.
-func removeTemporary(ctx context.Context, o Options, uid int) error {
-	if !o.Settings.InPod() {
+// pilot container. Without a pod the user is the machine's and may own other files; in a pilot
+// without root a data slot's is that of the job that runs beside it.
+func (a *activation) removeTemporary(ctx context.Context) error {
+	set := a.opt.Settings
+	if !set.InPod() || a.isDataSlot() && !set.SeparateUsers() {
 		return nil
 	}
-	return o.Host.RemoveTemporary(ctx, uid, o.Log)
+	return a.opt.Host.RemoveTemporary(ctx, a.job.UID, a.log)
 }
