@@ -436,3 +436,45 @@ func TestOnlyDataSlotsKeep(t *testing.T) {
 		t.Error("no error")
 	}
 }
+
+// TestFlatSandboxes: where dir_<pid> of a job is the job's, a data slot's is still closed to it, and
+// the startd finds its own file's place. A job's directory of catalogs is not believed.
+func TestFlatSandboxes(t *testing.T) {
+	root(t)
+	execute := sandboxtest.ExecuteDir(t)
+	flat := func(pid, uid int, keeps bool) *sandbox.Sandbox {
+		s, err := sandbox.Create(t.Context(), sandbox.Options{Execute: execute, PID: pid, Keeps: keeps, Condor: sandbox.Self(), Payload: sandbox.Owner{UID: uid, GID: uid}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Remove(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	}
+	data, job := flat(1, dataUID, true), flat(2, jobUID, false)
+	if data.HTCondor() != filepath.Join(execute, "dir_1") {
+		t.Errorf("the startd's directory is %s", data.HTCondor())
+	}
+	forged := filepath.Join(job.Scratch(), "catalogs", string(key)+".1.6")
+	if err := job.Payload().Do(func() error {
+		return errors.Join(os.MkdirAll(forged, 0o700), os.WriteFile(forged+"/a", []byte("forged"), 0o444))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := commonfiles.Find(execute, key, ""); !errors.Is(err, commonfiles.ErrNone) {
+		t.Errorf("what the job made is believed: %v", err)
+	}
+	keep(t, data, key, map[string]string{"a": "first"})
+	if _, err := job.Share(t.Context(), find(t, execute, key), "", links, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := job.ReadFile("a", 10); err != nil || string(got) != "first" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := job.Payload().Do(func() error { return unix.Mkdir(filepath.Join(data.Dir(), "x"), 0o700) }); err == nil {
+		t.Error("a job may write into the sandbox of the data slot")
+	}
+}
