@@ -16,12 +16,13 @@ import (
 // more than the containers have.
 const maxFileUsers = 64
 
-// userLease implements payload.Lease for files only: a user of whom no process runs.
+// userLease implements payload.Lease for files only: a user of whom no process runs, or, without
+// root, the pilot's.
 type userLease struct {
-	backend *Backend
-	uid     int
-	private *os.Root // nil when released
-	lock    *os.File
+	backend  *Backend
+	uid, gid int
+	private  *os.Root // nil when released
+	lock     *os.File // nil without root
 }
 
 // leaseUser takes the first free user after those of the payload containers. It owns private
@@ -31,8 +32,8 @@ func (b *Backend) leaseUser(ctx context.Context, private *os.Root) (payload.Leas
 		_ = private.Close()
 		return nil, verdict.Of(err)
 	}
-	if !b.self.IsRoot() {
-		return failed(&payload.Verdict{Blame: payload.Site, Message: "a pilot without root has no users for common files"})
+	if !b.self.IsRoot() { // it has one user, and keeps common files where no payload container sees them
+		return &userLease{backend: b, uid: b.self.UID, gid: b.self.GID, private: private}, nil
 	}
 	for i := range maxFileUsers {
 		uid := b.opt.BaseUID + len(b.opt.Containers) + i
@@ -43,7 +44,7 @@ func (b *Backend) leaseUser(ctx context.Context, private *os.Root) (payload.Leas
 		if lock == nil {
 			continue
 		}
-		l := &userLease{backend: b, uid: uid, private: private, lock: lock}
+		l := &userLease{backend: b, uid: uid, gid: uid, private: private, lock: lock}
 		b.log.Debug("leased a user for files", "uid", uid)
 		// What a starter that was killed left may still write to files.
 		if err := b.endUser(ctx, uid); err != nil {
@@ -58,7 +59,7 @@ func (b *Backend) leaseUser(ctx context.Context, private *os.Root) (payload.Leas
 }
 
 // Owner implements payload.Lease.
-func (l *userLease) Owner() (uid, gid int) { return l.uid, l.uid }
+func (l *userLease) Owner() (uid, gid int) { return l.uid, l.gid }
 
 // Bind implements payload.Lease. There is no container.
 func (l *userLease) Bind(context.Context, payload.BindRequest) (payload.Container, error) {
@@ -72,5 +73,8 @@ func (l *userLease) Release(context.Context) error {
 	}
 	private := l.private
 	l.private = nil
+	if l.lock == nil {
+		return private.Close()
+	}
 	return errors.Join(unix.Flock(int(l.lock.Fd()), unix.LOCK_UN), l.lock.Close(), private.Close())
 }

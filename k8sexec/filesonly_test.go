@@ -59,3 +59,30 @@ func TestUserForFilesHangs(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestFilesWithoutRoot: a pilot without root keeps common files as its own user, for any number of data slots, and
+// takes no slot.
+func TestFilesWithoutRoot(t *testing.T) {
+	w := newWorld(t, nil)
+	w.backend.self.UID, w.backend.self.GID = 1000, 1001
+	w.backend.killUser = func(context.Context, int) error { t.Error("the pilot's own processes are killed"); return nil }
+	for range 2 {
+		l, err := w.backend.Lease(t.Context(), payload.Wish{FilesOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid, gid := l.Owner(); uid != 1000 || gid != 1001 {
+			t.Errorf("user %d:%d", uid, gid)
+		}
+		if _, err := l.Bind(t.Context(), payload.BindRequest{}); err == nil {
+			t.Error("it has a container")
+		}
+		defer func() {
+			for range 2 {
+				if err := l.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+	}
+}

@@ -291,6 +291,20 @@ var sandboxMutants = []mutant{
 		Tests: commonTests("TestKeysDiffer"),
 	},
 	{
+		Name:  "common files that another job has changed are given to a job",
+		File:  "sandbox/commonfiles/share.go",
+		Old:   `if s.seen.digest = s.digests.digest(); err == nil`,
+		New:   `if s.seen.digest = c.whole.digest; err == nil`,
+		Tests: commonTests("TestPoisoned"),
+	},
+	{
+		Name:  "jobs of one user get hard links to one file",
+		File:  "sandbox/commonfiles/share.go",
+		Old:   `s.digests, s.policy.Link = &digester{}, false`,
+		New:   `s.digests = &digester{}`,
+		Tests: commonTests("TestPoisoned"),
+	},
+	{
 		Name:  "a peer asks for as much patience as it likes",
 		File:  "sandbox/filetransfer/goahead.go",
 		Old:   `if v <= 0 || v > int64(mostAlive/time.Second) {`,

@@ -66,3 +66,28 @@ func TestApart(t *testing.T) {
 		})
 	}
 }
+
+// TestApartKeeps: without root, common files are kept in EXECUTE, where no payload sees them, and what
+// runs in the payload's volume meanwhile is left alone.
+func TestApartKeeps(t *testing.T) {
+	if !sandboxtest.AsPayload(t) {
+		return
+	}
+	execute, volume := sandboxtest.ExecuteDir(t), sandboxtest.ExecuteDir(t)
+	must(t, os.MkdirAll(filepath.Join(volume, "dir_3", "running"), 0o700))
+	s, err := sandbox.Create(context.Background(), sandbox.Options{Execute: execute, Scratch: volume, PID: 7, Keeps: true, Condor: sandbox.Self(), Payload: sandbox.Self()})
+	must(t, err)
+	if s.Dir() != filepath.Join(execute, "dir_7") {
+		t.Errorf("it is in %s", s.Dir())
+	}
+	staging, err := s.Stage(context.Background())
+	must(t, err)
+	must(t, staging.Discard(context.Background()))
+	must(t, s.Remove(context.Background()))
+	if _, err := os.Stat(filepath.Join(volume, "dir_3", "running")); err != nil {
+		t.Error(err)
+	}
+	if entries, err := os.ReadDir(execute); err != nil || len(entries) != 0 {
+		t.Errorf("EXECUTE holds %v, %v", entries, err)
+	}
+}

@@ -26,7 +26,7 @@ type Staging struct {
 
 // Stage makes an empty directory for common files to come into. There is one at a time.
 func (s *Sandbox) Stage(ctx context.Context) (*Staging, error) {
-	if !s.keeps || s.user == s.dir || s.apart != "" {
+	if !s.keeps {
 		return nil, errors.New("make a directory for common files: this is not the sandbox of a data slot")
 	}
 	if err := s.RemoveTree(ctx, stagingName); err != nil {
@@ -70,24 +70,23 @@ func (d *Staging) Payload() Owner { return d.box.payload }
 
 // Keep makes a catalog of what has come; see [commonfiles.Keep]. After an error nothing is
 // left of it.
-func (d *Staging) Keep(ctx context.Context, key commonfiles.Key) error {
-	err := d.keep(ctx, key)
+func (d *Staging) Keep(ctx context.Context, key commonfiles.Key, digest bool) (commonfiles.Name, error) {
+	name, err := d.keep(ctx, key, digest)
 	if err != nil {
-		err = errors.Join(err, d.Discard(ctx))
-	} else {
-		d.root.Close()
+		return "", errors.Join(err, d.Discard(ctx))
 	}
-	return err
+	d.root.Close()
+	return name, nil
 }
 
-func (d *Staging) keep(ctx context.Context, key commonfiles.Key) error {
+func (d *Staging) keep(ctx context.Context, key commonfiles.Key, digest bool) (commonfiles.Name, error) {
 	top, err := unix.FcntlInt(uintptr(d.box.top), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
-		return &fs.PathError{Op: "open directory", Path: d.box.dir, Err: err}
+		return "", &fs.PathError{Op: "open directory", Path: d.box.dir, Err: err}
 	}
 	f := os.NewFile(uintptr(top), d.box.dir)
 	defer f.Close()
-	return commonfiles.Keep(ctx, f, d.box.inside, stagingName, key)
+	return commonfiles.Keep(ctx, f, d.box.inside, stagingName, key, digest)
 }
 
 // Discard removes what has come.

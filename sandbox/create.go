@@ -28,7 +28,7 @@ type Options struct {
 	Scratch string      // a volume of the payload only, in place of EXECUTE; see [Create]
 	PID     int         // the starter's pid as the startd knows it: it looks for dir_<pid>
 	Nested  bool        // STARTER_NESTED_SCRATCH: htcondor, user and scratch below dir_<pid>
-	Keeps   bool        // common files will be kept in it; it takes Nested
+	Keeps   bool        // common files will be kept in it, and no payload runs there; see [Create]
 	Mode    fs.FileMode // of the scratch directory, from JOB_EXECDIR_PERMISSIONS; 0 means 0700
 	Condor  Owner       // owns dir_<pid> and htcondor
 	Payload Owner       // owns user and scratch
@@ -64,12 +64,18 @@ type Sandbox struct {
 // the process's own user ID, so that only their mounts keep them apart from it: a
 // startd follows any link that it finds in place of its file. Create removes whatever
 // else is in Scratch: there is one payload at a time.
+//
+// What keeps common files is in EXECUTE, and nested, in any case: payloads own neither.
 func Create(ctx context.Context, o Options) (*Sandbox, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	if o.Mode == 0 {
 		o.Mode = 0o700
+	}
+	startdKnowsNested := o.Nested
+	if o.Keeps {
+		o.Scratch, o.Nested = "", true
 	}
 	name := "dir_" + strconv.Itoa(o.PID)
 	in := o.Execute
@@ -82,6 +88,9 @@ func Create(ctx context.Context, o Options) (*Sandbox, error) {
 		s.htcondor = filepath.Join(s.dir, "htcondor")
 		s.user = filepath.Join(s.dir, "user")
 		s.scratch = filepath.Join(s.dir, "scratch")
+	}
+	if !startdKnowsNested {
+		s.htcondor = s.dir
 	}
 	var err error
 	s.execute, err = unix.Open(in, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

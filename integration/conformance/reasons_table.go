@@ -301,7 +301,7 @@ var Reasons = []Reason{
 		"Nothing."},
 	{"common-files-roots", Outcome,
 		"A job can remove and replace its common files, but neither change them nor their modes.",
-		"They are hard links to files of root's, which other jobs of the same owner have, too. Under the stock starter they belong to the user of the job that got them last, which can change them under the others.",
+		"With root, they are hard links to files of root's, which other jobs of the same owner have, too. Without root, each job has a copy. Under the stock starter they belong to the user of the job that got them last, which can change them under the others.",
 		"Nothing, or `POD_STARTER_COMMON_FILES = copy`; see [transfer](transfer.md#common-input-files)."},
 	{"payloads-resource", Records,
 		"With a partitionable slot, event log and ads have one resource more, `Payloads`.",

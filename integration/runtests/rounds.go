@@ -63,6 +63,7 @@ func roundsOf(pool string) []round {
 		{"cases in rootless mode", []step{
 			// A pilot without root has one payload container. Its kernel confines plugins.
 			host("--mode", "rootless", "--slots", "1"), cases("6m", "-turn", "none", "-case", ofModes+"|plugins/|urls/"),
+			host("--mode", "rootless", "--slots", "1", "--partitionable"), cases("2m", "-turn", "none", "-case", "^(url-)?common-"),
 		}},
 		{"cases with partitionable slots", []step{
 			// A startd numbers slots on while those before them end. There are users for eight.

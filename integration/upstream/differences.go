@@ -25,11 +25,8 @@ var differ = []reason{
 	{test: "test_hung_plugin", why: "The job ends as it should, and the test then looks for a debug line of the stock starter that names a function of its code."},
 	{test: "test_plugin_classad_transfer", cases: []string{"v2"}, why: "A plugin is asked once which protocol it speaks, without a job's environment, by which this test changes the answer (docs/admin/transfer.md, *Asked once*)."},
 	{test: "test_plugin_classad_transfer", cases: []string{"v4"}, why: "The test reads the plugin's output in the starter's log, which ours indents, so that nobody can forge a line. The plugin gets the same ads."},
-	{test: "test_cif_catalogs", cases: []string{"test_condor_submit"}, why: flat},
 	{test: "test_cif_fallback", cases: []string{"test_many_cif_jobs"}, why: noGlump + " Ours gives jobs users of their own."},
 	{test: "test_cif_failures", why: "It wants an event of an output transfer after input that failed; ours makes none (docs/admin/differences.md#no-output-after-failed-input)."},
-	{test: "test_command_data_slot", why: noRoot},
-	{test: "test_unblocking_jobs", why: noRoot},
 	{test: "test_cif_disk_usage", why: "The jobs end as they should. The test then looks for debug lines of the stock starter about the size of common files."},
 	{test: "test_slot_coloring", why: "TESTING_COLOR_FROM_JOB_AD, a knob only for this test, has no effect (docs/developer/stock-names.md)."},
 	{test: "test_ssh_sftp", why: "Debian's HTCondor names no program for sftp in the configuration that it makes for sshd. Ours has its own sshd, which needs none."},
@@ -38,10 +35,8 @@ var differ = []reason{
 
 const (
 	fetched         = "The startd fetches work by a hook, and starts the starter without a shadow. Ours always needs one (docs/admin/plain.md)."
-	flat            = "The pool has STARTER_NESTED_SCRATCH = False, with which ours offers no common files (docs/admin/transfer.md); the files come with each job."
 	leftBehind      = "Without root, the stock starter leaves some of the job's processes behind. Ours leaves none."
 	noGlump         = "With root, the pool's jobs are to run as a user of that machine (glump) whom the root file system lacks."
-	noRoot          = "It asks about common files in a pool of an ordinary user, and works in no other; ours offers common files only with root (docs/admin/transfer.md)."
 	usersOfTheirOwn = "Under a startd that is root, jobs and their hooks run as users of their own (docs/admin/plain.md)."
 )
 
@@ -49,7 +44,7 @@ const (
 var alike = []reason{
 	{test: "job_core_bigenv_van.run", why: needsProgram},
 	{test: "job_mem_checker.run", why: needsProgram},
-	{test: "test_cif", user: asRoot, cases: []string{"test_many_cif_jobs"}, why: noGlump + " Ours offers no common files there, because of STARTER_NESTED_SCRATCH = False."},
+	{test: "test_cif", user: asRoot, cases: []string{"test_many_cif_jobs"}, why: noGlump},
 	{test: "test_common_transfer_savings", why: "Its jobs name the catalog of their image as another version of condor_submit does, so that the image never comes; one case compares the words of a tool. HTCondor's build leaves this test out."},
 	{test: "test_epoch_attrs", why: "It compares the attributes of records that the access point writes with a list, which is not that of Debian's release."},
 	{test: "test_curl_plugin", why: "Its job asks for a second slot, and its pool has one, which is partitionable."},

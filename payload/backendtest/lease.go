@@ -84,7 +84,7 @@ func leasesExclude(t *testing.T, f Fixture) {
 // leasesOfFiles: leases for files only take no slot, and have users of their own.
 func leasesOfFiles(t *testing.T, f Fixture) {
 	if f.Slots == 0 || !agenttest.Root() {
-		return // all have the user of this process, and nobody keeps files for others
+		return // all have the user of this process
 	}
 	owners := make(map[user]bool)
 	for _, l := range leaseAll(t, f, 0) {

@@ -58,7 +58,7 @@ var key = commonfiles.KeyOf("ann@example.org", "ap.example.org", "catalog")
 func keep(t *testing.T, s *sandbox.Sandbox, k commonfiles.Key, files map[string]string) {
 	t.Helper()
 	d := stage(t, s, files)
-	if err := d.Keep(t.Context(), k); err != nil {
+	if _, err := d.Keep(t.Context(), k, false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,7 +88,7 @@ func stage(t *testing.T, s *sandbox.Sandbox, files map[string]string) *sandbox.S
 
 func find(t *testing.T, execute string, k commonfiles.Key) *commonfiles.Catalog {
 	t.Helper()
-	found, err := commonfiles.Find(execute, k)
+	found, err := commonfiles.Find(execute, k, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,10 +220,10 @@ func TestKeepRefuses(t *testing.T) {
 			if err := d.Payload().Do(func() error { return tt.spoil(d.Scratch()) }); err != nil {
 				t.Fatal(err)
 			}
-			if err := d.Keep(t.Context(), key); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := d.Keep(t.Context(), key, false); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
-			if _, err := commonfiles.Find(execute, key); !errors.Is(err, commonfiles.ErrNone) {
+			if _, err := commonfiles.Find(execute, key, ""); !errors.Is(err, commonfiles.ErrNone) {
 				t.Errorf("it can be found: %v", err)
 			}
 		})
@@ -244,7 +244,7 @@ func TestKeepRefusesWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if err := d.Keep(t.Context(), key); err == nil || !strings.Contains(err.Error(), "open for writing") {
+	if _, err := d.Keep(t.Context(), key, false); err == nil || !strings.Contains(err.Error(), "open for writing") {
 		t.Errorf("%v", err)
 	}
 }
@@ -279,7 +279,7 @@ func TestFindsOwnOnly(t *testing.T) {
 	job := box(t, execute, 2, jobUID, false)
 	keep(t, data, key, map[string]string{"a": "first"})
 	for name, other := range others {
-		if _, err := commonfiles.Find(execute, other); !errors.Is(err, commonfiles.ErrNone) {
+		if _, err := commonfiles.Find(execute, other, ""); !errors.Is(err, commonfiles.ErrNone) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -297,7 +297,7 @@ func TestFindsOwnOnly(t *testing.T) {
 	if err := os.Rename(job.Scratch(), filepath.Join(execute, "dir_8")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := commonfiles.Find(execute, forged); !errors.Is(err, commonfiles.ErrNone) {
+	if _, err := commonfiles.Find(execute, forged, ""); !errors.Is(err, commonfiles.ErrNone) {
 		t.Errorf("a job's own directory is taken for a catalog: %v", err)
 	}
 }
@@ -351,7 +351,7 @@ func TestAllOrNothing(t *testing.T) {
 	// Another data slot has all of it.
 	other := box(t, execute, 3, dataUID+5, true)
 	keep(t, other, key, map[string]string{"a": "1", "b": "2", "d/e": "3"})
-	found, err := commonfiles.Find(execute, key)
+	found, err := commonfiles.Find(execute, key, "")
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%d, %v", len(found), err)
 	}
@@ -384,7 +384,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 	gone := make(chan error, 1)
 	go func() { gone <- data.Remove(context.WithoutCancel(t.Context())) }()
 	for {
-		found, err := commonfiles.Find(execute, key)
+		found, err := commonfiles.Find(execute, key, "")
 		if err != nil {
 			break
 		}
@@ -434,5 +434,47 @@ func TestOnlyDataSlotsKeep(t *testing.T) {
 	job := box(t, sandboxtest.ExecuteDir(t), 1, jobUID, false)
 	if _, err := job.Stage(t.Context()); err == nil {
 		t.Error("no error")
+	}
+}
+
+// TestFlatSandboxes: where dir_<pid> of a job is the job's, a data slot's is still closed to it, and
+// the startd finds its own file's place. A job's directory of catalogs is not believed.
+func TestFlatSandboxes(t *testing.T) {
+	root(t)
+	execute := sandboxtest.ExecuteDir(t)
+	flat := func(pid, uid int, keeps bool) *sandbox.Sandbox {
+		s, err := sandbox.Create(t.Context(), sandbox.Options{Execute: execute, PID: pid, Keeps: keeps, Condor: sandbox.Self(), Payload: sandbox.Owner{UID: uid, GID: uid}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := s.Remove(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+		return s
+	}
+	data, job := flat(1, dataUID, true), flat(2, jobUID, false)
+	if data.HTCondor() != filepath.Join(execute, "dir_1") {
+		t.Errorf("the startd's directory is %s", data.HTCondor())
+	}
+	forged := filepath.Join(job.Scratch(), "catalogs", string(key)+".1.6")
+	if err := job.Payload().Do(func() error {
+		return errors.Join(os.MkdirAll(forged, 0o700), os.WriteFile(forged+"/a", []byte("forged"), 0o444))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := commonfiles.Find(execute, key, ""); !errors.Is(err, commonfiles.ErrNone) {
+		t.Errorf("what the job made is believed: %v", err)
+	}
+	keep(t, data, key, map[string]string{"a": "first"})
+	if _, err := job.Share(t.Context(), find(t, execute, key), "", links, quiet); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := job.ReadFile("a", 10); err != nil || string(got) != "first" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if err := job.Payload().Do(func() error { return unix.Mkdir(filepath.Join(data.Dir(), "x"), 0o700) }); err == nil {
+		t.Error("a job may write into the sandbox of the data slot")
 	}
 }

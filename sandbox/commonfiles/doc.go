@@ -9,6 +9,10 @@
 // change. The stock starter gives the linked file to the job's user, who can
 // (src/condor_starter.V6.1/staging_directory.cpp).
 //
+// Without root all jobs have this process's user, who may change everything here. Then there are
+// no hard links, and a digest of the catalog's contents, which comes to a job's starter by way of
+// the access point, tells whether the job got what was kept.
+//
 // A catalog is found by a key that depends on its owner and access point. What an access
 // point says of places in this file system is not used.
 package commonfiles

@@ -21,8 +21,9 @@ type Catalog struct {
 }
 
 // Find looks through the sandboxes of an EXECUTE directory for catalogs with a key. There is
-// at least one if there is no error, and more if several data slots keep the same files.
-func Find(execute string, key Key) ([]*Catalog, error) {
+// at least one if there is no error, and more if several data slots keep the same files. A
+// name that is not empty asks for exactly these contents.
+func Find(execute string, key Key, exactly Name) ([]*Catalog, error) {
 	n, err := unix.Open(execute, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("look for common files: %w", &fs.PathError{Op: "open", Path: execute, Err: err})
@@ -32,7 +33,7 @@ func Find(execute string, key Key) ([]*Catalog, error) {
 	var found []*Catalog
 	err = each(dir, func(name string) error {
 		if strings.HasPrefix(name, "dir_") {
-			found = append(found, findIn(dir, name, key)...)
+			found = append(found, findIn(dir, name, key, exactly)...)
 		}
 		return nil
 	})
@@ -49,7 +50,7 @@ func Find(execute string, key Key) ([]*Catalog, error) {
 }
 
 // findIn looks into one sandbox. It may belong to a job, and end at any time.
-func findIn(execute *os.File, name string, key Key) (found []*Catalog) {
+func findIn(execute *os.File, name string, key Key, exactly Name) (found []*Catalog) {
 	top, _, err := openDir(execute, name)
 	if err != nil {
 		return nil
@@ -62,8 +63,8 @@ func findIn(execute *os.File, name string, key Key) (found []*Catalog) {
 	defer store.Close()
 	_ = each(store, func(name string) error {
 		suffix, ok := strings.CutPrefix(name, string(key))
-		var whole content
-		if n, err := fmt.Sscanf(suffix, ".%d.%d", &whole.entries, &whole.bytes); !ok || n != 2 || err != nil || whole.suffix() != suffix {
+		whole, known := parseContent(suffix)
+		if !ok || !known || (exactly != "" || whole.digest != "") && name != string(exactly) {
 			return nil
 		}
 		dir, st, err := openDir(store, name)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -40,10 +41,13 @@ const unfinished = ".new"
 // The catalog's name says how much is in it, so that a job gets either all of it or an error:
 // a data slot's sandbox may be removed while somebody reads it. A catalog that was kept under
 // this key before is replaced. After an error there is none.
-func Keep(ctx context.Context, top *os.File, in *beneath.Root, from string, key Key) error {
+//
+// Where jobs have this process's own user, they may change a catalog afterwards. With digest,
+// its name also tells what is in the files, so that nobody takes them for what they were.
+func Keep(ctx context.Context, top *os.File, in *beneath.Root, from string, key Key, digest bool) (Name, error) {
 	store, err := makeStore(top)
 	if err != nil {
-		return fmt.Errorf("keep common files in %s: %w", top.Name(), err)
+		return "", fmt.Errorf("keep common files in %s: %w", top.Name(), err)
 	}
 	defer store.Close()
 	name := string(key)
@@ -54,20 +58,20 @@ func Keep(ctx context.Context, top *os.File, in *beneath.Root, from string, key 
 		return beneath.RemoveAll(context.WithoutCancel(ctx), fd(store), old)
 	})
 	if err != nil {
-		return fmt.Errorf("remove common files that were kept before: %w", err)
+		return "", fmt.Errorf("remove common files that were kept before: %w", err)
 	}
 	// Whatever has the name by now is moved, and nothing is followed.
 	if err := unix.Renameat(in.FD(), from, fd(store), name+unfinished); err != nil {
-		return fmt.Errorf("take the common files over: %w", &fs.PathError{Op: "rename", Path: from, Err: err})
+		return "", fmt.Errorf("take the common files over: %w", &fs.PathError{Op: "rename", Path: from, Err: err})
 	}
-	whole, err := seal(ctx, store, name+unfinished)
+	whole, err := seal(ctx, store, name+unfinished, digest)
 	if err == nil {
 		err = unix.Renameat(fd(store), name+unfinished, fd(store), name+whole.suffix())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("take the common files over: %w", err), beneath.RemoveAll(context.WithoutCancel(ctx), fd(store), name+unfinished))
+		return "", errors.Join(fmt.Errorf("take the common files over: %w", err), beneath.RemoveAll(context.WithoutCancel(ctx), fd(store), name+unfinished))
 	}
-	return nil
+	return Name(name + whole.suffix()), nil
 }
 
 // makeStore opens the directory of catalogs, and makes it if it does not exist.
@@ -107,19 +111,14 @@ func openDir(at *os.File, name string) (*os.File, unix.Stat_t, error) {
 	return os.NewFile(uintptr(d), name), st, nil
 }
 
-// content is how much is in a catalog.
-type content struct {
-	entries int // files and directories, without itself
-	bytes   int64
-}
-
-// suffix is what follows the key in a catalog's name.
-func (c content) suffix() string { return fmt.Sprintf(".%d.%d", c.entries, c.bytes) }
-
 // seal makes a tree this process's own, and leaves nobody a right to write.
-func seal(ctx context.Context, at *os.File, name string) (content, error) {
+func seal(ctx context.Context, at *os.File, name string, digest bool) (content, error) {
 	s := &sealer{ctx: ctx, uid: os.Geteuid(), gid: os.Getegid()}
-	err := s.dir(at, name, 0)
+	if digest {
+		s.digests = &digester{}
+	}
+	err := s.dir(at, name, "", 0)
+	s.sealed.digest = s.digests.digest()
 	return s.sealed, err
 }
 
@@ -128,9 +127,11 @@ type sealer struct {
 	ctx      context.Context
 	uid, gid int
 	sealed   content
+	digests  *digester
 }
 
-func (s *sealer) dir(at *os.File, name string, depth int) error {
+// dir seals a directory, which has a path in the catalog.
+func (s *sealer) dir(at *os.File, name, where string, depth int) error {
 	if depth > maxDepth {
 		return &fs.PathError{Op: "seal", Path: name, Err: fmt.Errorf("it is more than %d directories deep; pack the files into an archive", maxDepth)}
 	}
@@ -150,19 +151,21 @@ func (s *sealer) dir(at *os.File, name string, depth int) error {
 		if s.sealed.entries++; s.sealed.entries > maxEntries {
 			return fmt.Errorf("there are more than %d files and directories; pack them into an archive", maxEntries)
 		}
+		to := path.Join(where, entry)
 		var st unix.Stat_t
 		if err := unix.Fstatat(fd(dir), entry, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return &fs.PathError{Op: "stat", Path: entry, Err: err}
 		}
 		if st.Mode&unix.S_IFMT == unix.S_IFDIR {
-			return s.dir(dir, entry, depth+1)
+			s.digests.add(aDir, to, nil)
+			return s.dir(dir, entry, to, depth+1)
 		}
-		return s.file(dir, entry)
+		return s.file(dir, entry, to)
 	})
 }
 
 // file seals a file. A file with another name is refused: that name may be anybody's.
-func (s *sealer) file(dir *os.File, name string) error {
+func (s *sealer) file(dir *os.File, name, to string) error {
 	f, st, err := openFile(dir, name)
 	if err != nil {
 		return err
@@ -181,6 +184,12 @@ func (s *sealer) file(dir *os.File, name string) error {
 		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 	case errors.Is(err, unix.EAGAIN):
 		return &fs.PathError{Op: "seal", Path: name, Err: errors.New("a process has it open for writing")}
+	}
+	if s.digests == nil {
+		return nil
+	}
+	if err := s.digests.copyFile(s.ctx, nil, f, to, st.Size); err != nil {
+		return fmt.Errorf("read the common file %s: %w", to, err)
 	}
 	return nil
 }

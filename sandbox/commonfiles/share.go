@@ -49,15 +49,20 @@ type Shared struct {
 // directories may exist already, but none of the files. After an error, what Share made at
 // the top of the scratch directory is removed again.
 func (c *Catalog) Share(ctx context.Context, j Job, p Policy, log *slog.Logger) (Shared, error) {
-	s := &sharer{ctx: ctx, job: j, policy: p, log: log, shared: Shared{Files: map[Method]int{}}}
+	s := &sharer{ctx: ctx, job: j, policy: p, log: log, whole: c.whole, shared: Shared{Files: map[Method]int{}}}
+	if c.whole.digest != "" {
+		s.digests, s.policy.Link = &digester{}, false // a link can be changed afterwards
+	}
 	// Another job may read the same directory, but not through this open file.
 	dir, _, err := openDir(c.dir, ".")
 	if err == nil {
 		err = s.dir(dir, "", 0)
 		dir.Close()
 	}
-	if err == nil && s.seen != c.whole {
-		err = errors.New("it is being removed: not all of it is there any more")
+	if s.seen.digest = s.digests.digest(); err == nil && s.seen != c.whole {
+		if err = errors.New("it is being removed: not all of it is there any more"); c.whole.digest != "" {
+			err = errChanged
+		}
 	}
 	if err != nil {
 		for _, name := range s.made {
@@ -75,8 +80,11 @@ type sharer struct {
 	policy Policy
 	log    *slog.Logger
 	shared Shared
+	whole  content // what should be there
 	seen   content
 	made   []string // at the top of the job's scratch directory
+
+	digests *digester // of what the job got; nil if the catalog has none
 
 	noReflinks, noLinks bool // the volume knows none
 }
@@ -90,7 +98,9 @@ func (s *sharer) dir(dir *os.File, prefix string, depth int) error {
 			return err
 		}
 		to := path.Join(prefix, name)
-		s.seen.entries++
+		if s.seen.entries++; s.seen.entries > s.whole.entries {
+			return errChanged
+		}
 		var st unix.Stat_t
 		if err := unix.Fstatat(fd(dir), name, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 			return &fs.PathError{Op: "stat", Path: to, Err: err}
@@ -101,6 +111,7 @@ func (s *sharer) dir(dir *os.File, prefix string, depth int) error {
 		if err := s.mkdir(to, depth); err != nil {
 			return err
 		}
+		s.digests.add(aDir, to, nil)
 		sub, _, err := openDir(dir, name)
 		if err != nil {
 			return err
@@ -133,7 +144,10 @@ func (s *sharer) file(dir *os.File, name, to string) error {
 		return err
 	}
 	defer f.Close()
-	how, err := s.put(dir, name, f, to)
+	if st.Size > s.whole.bytes-s.seen.bytes { // do not fill the disk with what will be refused
+		return fmt.Errorf("common file %s: %w", to, errChanged)
+	}
+	how, err := s.put(dir, name, f, to, st.Size)
 	if err != nil {
 		return fmt.Errorf("common file %s: %w", to, err)
 	}
@@ -146,9 +160,9 @@ func (s *sharer) file(dir *os.File, name, to string) error {
 	return nil
 }
 
-func (s *sharer) put(dir *os.File, name string, f *os.File, to string) (Method, error) {
+func (s *sharer) put(dir *os.File, name string, f *os.File, to string, size int64) (Method, error) {
 	if !s.noReflinks {
-		err := s.clone(f, to)
+		err := s.clone(f, to, size)
 		if err == nil || errors.Is(err, fs.ErrExist) {
 			return Reflink, err
 		}
@@ -167,14 +181,24 @@ func (s *sharer) put(dir *os.File, name string, f *os.File, to string) (Method, 
 		return "", errors.New("the volume allows neither shared blocks nor hard links, and the site no copies; allow copies (POD_STARTER_COMMON_FILES, FORBID_COPY_MAPPING)")
 	}
 	return Copy, s.write(to, func(w *os.File) error {
-		_, err := io.Copy(w, contextReader{s.ctx, f})
-		return err
+		return s.digests.copyFile(s.ctx, w, f, to, size)
 	})
 }
 
 // clone makes a file of the job's that shares the blocks of f.
-func (s *sharer) clone(f *os.File, to string) error {
-	return s.write(to, func(w *os.File) error { return unix.IoctlFileClone(fd(w), fd(f)) })
+func (s *sharer) clone(f *os.File, to string, size int64) error {
+	return s.write(to, func(w *os.File) error {
+		if err := unix.IoctlFileClone(fd(w), fd(f)); err != nil || s.digests == nil {
+			return err
+		}
+		// What the job has counts, not what the catalog has by now. It may be longer than it was.
+		own, err := reopen(w)
+		if err != nil {
+			return err
+		}
+		defer own.Close()
+		return s.digests.copyFile(s.ctx, nil, own, to, size+1)
+	})
 }
 
 // write makes a file of the job's. After an error there is none, unless it was there before.

@@ -111,6 +111,54 @@ func TestReflinks(t *testing.T) {
 	}
 }
 
+// TestReflinksWithDigests: where jobs have the starter's user, what a job has as shared blocks is what
+// was kept, or nothing.
+func TestReflinksWithDigests(t *testing.T) {
+	for _, mkfs := range []string{"mkfs.xfs", "mkfs.btrfs"} {
+		t.Run(mkfs, func(t *testing.T) {
+			execute := sandboxtest.ExecuteDirIn(t, volume(t, mkfs))
+			data, job := ownBox(t, execute, 1, true), ownBox(t, execute, 2, false)
+			d := stage(t, data, map[string]string{"a": strings.Repeat("0123456789abcdef", 1<<16), "b": "second"})
+			place, err := d.Keep(t.Context(), key, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			share := func() (commonfiles.Shared, error) {
+				found, err := commonfiles.Find(execute, key, place)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer found[0].Close()
+				return job.Share(t.Context(), found[0], "", commonfiles.Policy{}, quiet)
+			}
+			shared, err := share()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(map[commonfiles.Method]int{commonfiles.Reflink: 2}, shared.Files); diff != "" {
+				t.Errorf("shared (-want +got):\n%s", diff)
+			}
+			for _, name := range []string{"a", "b"} {
+				if err := job.RemoveFile(name); err != nil {
+					t.Fatal(err)
+				}
+			}
+			kept, err := os.OpenFile(filepath.Join(data.Dir(), "catalogs", string(place), "a"), os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer kept.Close()
+			if _, err := kept.WriteAt([]byte("X"), 1<<19); err != nil {
+				t.Fatal(err)
+			}
+			shared, err = share()
+			if names, _ := filepath.Glob(job.Scratch() + "/*"); err == nil || len(names) > 0 {
+				t.Errorf("a changed file: %v, %v, left %q", shared, err, names)
+			}
+		})
+	}
+}
+
 // used returns the bytes that a volume has given away.
 func used(t *testing.T, where string) int64 {
 	t.Helper()

@@ -85,7 +85,7 @@ func (a *activation) catalogs() *catalogs.Catalogs {
 	common := a.opt.Settings.CommonFiles
 	return catalogs.New(catalogs.Options{
 		User: a.job.Info.User, SubmitHost: a.opt.SubmitHost, Execute: a.opt.Settings.Condor.Execute, Sandbox: a.job.Sandbox,
-		Executable: jobfiles.Read(a.job.Ad).Executable, Policy: commonfiles.Policy{Link: common.Links, Copy: common.Copies}, Machine: a.job.Machine, Secrets: a.job.Secrets,
+		Executable: jobfiles.Read(a.job.Ad).Executable, Policy: commonfiles.Policy{Link: common.Links, Copy: common.Copies}, Digests: common.Digests, Machine: a.job.Machine, Secrets: a.job.Secrets,
 		Pretend: a.job.Ad.BoolOr("ReportMappingFailure", false), Startd: a.peers.startd, TellStartd: a.peers.reports.InformStartd,
 		Fetch: a.fetchCommon, Kept: func() { a.opt.rest().GiveBack() }, Log: a.log,
 	})

@@ -107,7 +107,7 @@ func (a *activation) clean(ctx context.Context) {
 		discard.Discard(ctx, box, discard.Knobs(a.opt.Settings.Condor.Sandbox), a.log)
 	}
 	if a.lease != nil {
-		if err := removeTemporary(ctx, a.opt, a.job.UID); err != nil {
+		if err := a.removeTemporary(ctx); err != nil {
 			a.log.Error("Failed to tidy up after programs of the job; the next job's starter will try again", "error", err)
 		}
 		if err := a.lease.Release(ctx); err != nil {
@@ -119,10 +119,12 @@ func (a *activation) clean(ctx context.Context) {
 }
 
 // removeTemporary removes what programs that ran for jobs of this user have left in the
-// pilot container, or on the machine. Without a pod and without root, the user may own other files there.
-func removeTemporary(ctx context.Context, o Options, uid int) error {
-	if !o.Settings.InPod() && os.Getuid() != 0 {
+// pilot container, or on the machine. Without a pod and without root, the user may own other
+// files there; in a pilot without root a data slot's user is that of the job that runs beside it.
+func (a *activation) removeTemporary(ctx context.Context) error {
+	set := a.opt.Settings
+	if !set.InPod() && os.Getuid() != 0 || a.isDataSlot() && !set.SeparateUsers() {
 		return nil
 	}
-	return o.Host.RemoveTemporary(ctx, uid, o.Log)
+	return a.opt.Host.RemoveTemporary(ctx, a.job.UID, a.log)
 }

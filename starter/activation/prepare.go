@@ -88,7 +88,7 @@ func (a *activation) makeSandbox(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := removeTemporary(ctx, a.opt, a.job.UID); err != nil {
+	if err := a.removeTemporary(ctx); err != nil {
 		return failure.New(shadow.VacateScratchDirError, 0, err)
 	}
 	a.job.Sandbox, err = sandbox.Create(ctx, sandbox.Options{

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"podstarter/starter/hostprog"
+	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
 )
 
@@ -38,7 +39,8 @@ func TestTemporaryFilesWithoutPod(t *testing.T) {
 		}
 		set := settings.Settings{Backend: settings.BackendLocal}
 		o := Options{Settings: set, Host: hostprog.New(hostprog.Options{SeparateUsers: set.SeparateUsers()}), Log: slog.New(slog.DiscardHandler)}
-		if err := removeTemporary(t.Context(), o, uid); err != nil {
+		a := &activation{opt: o, log: o.Log, job: payloadrun.Job{UID: uid}}
+		if err := a.removeTemporary(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Lstat(files[0]); errors.Is(err, fs.ErrNotExist) != apart {

@@ -26,6 +26,9 @@ type Options struct {
 	Sandbox    *sandbox.Sandbox
 	Executable string // of the job, by its name in the sandbox; empty for none
 	Policy     commonfiles.Policy
+	// Digests says that jobs have this process's user and could change what is kept. A job then
+	// gets files only if they are those that the access point names.
+	Digests bool
 	// Machine and Secrets are the slot's ads. The secrets may be nil.
 	Machine, Secrets *classads.Ad
 	// Pretend makes each mapping a failure to the shadow: the job's ReportMappingFailure,
@@ -112,10 +115,13 @@ func (c *Catalogs) stage(ctx context.Context, guidance *classads.Ad) *classads.A
 	}
 	c.Log.Info("Starting common files transfer.")
 	err = c.Fetch(ctx, Source{Socket: said[2], Key: said[3]}, into)
-	key := c.key(said[1])
+	place := string(c.key(said[1]))
 	if err == nil {
 		c.Log.Info("Finished common files transfer: success.")
-		err = into.Keep(ctx, key)
+		var name commonfiles.Name
+		if name, err = into.Keep(ctx, c.key(said[1]), c.Digests); c.Digests {
+			place = string(name)
+		}
 	} else {
 		c.Log.Info("Finished common files transfer: failure.")
 		err = errors.Join(err, into.Discard(ctx))
@@ -124,8 +130,9 @@ func (c *Catalogs) stage(ctx context.Context, guidance *classads.Ad) *classads.A
 		c.Log.Error("The common files cannot be kept", "error", err)
 	}
 	ad := answer(command, err == nil)
-	// Starters find catalogs by their key. The shadow repeats this in its log and to the startd.
-	ad.SetString("StagingDir", string(key))
+	// Starters find catalogs by their key. The shadow tells the startd this, from which each
+	// job's shadow has it: no job can change it on that way (see share).
+	ad.SetString("StagingDir", place)
 	size, _, err := c.Sandbox.Usage(ctx)
 	if err != nil {
 		c.Log.Warn("The size of the common files is not known exactly", "error", err)
@@ -210,13 +217,20 @@ func judge(reply *classads.Ad, err error) error {
 // share gives the job the files of a catalog.
 func (c *Catalogs) share(ctx context.Context, guidance *classads.Ad) *classads.Ad {
 	const command = shadow.CommandMapCommon
-	// StagingDir is a place as the access point knows it. It has to be there, and says nothing.
+	// StagingDir is what stage said. With digests it tells the catalog; it is never a path.
 	said, missing := texts(guidance, "Name", "StagingDir")
 	if missing != "" {
 		return c.malformed(missing)
 	}
 	c.Log.Info("Mapping common files into job's initial working directory...")
-	shared, err := c.take(ctx, c.key(said[0]))
+	key, exactly, err := c.key(said[0]), commonfiles.Name(""), error(nil)
+	if c.Digests {
+		exactly, err = commonfiles.ParseName(said[1], key)
+	}
+	var shared commonfiles.Shared
+	if err == nil {
+		shared, err = c.take(ctx, key, exactly)
+	}
 	if err != nil {
 		c.Log.Error("The job does not get its common files", "error", err)
 		return answer(command, false)
@@ -225,8 +239,8 @@ func (c *Catalogs) share(ctx context.Context, guidance *classads.Ad) *classads.A
 	return answer(command, !c.Pretend)
 }
 
-func (c *Catalogs) take(ctx context.Context, key commonfiles.Key) (commonfiles.Shared, error) {
-	found, err := commonfiles.Find(c.Execute, key)
+func (c *Catalogs) take(ctx context.Context, key commonfiles.Key, exactly commonfiles.Name) (commonfiles.Shared, error) {
+	found, err := commonfiles.Find(c.Execute, key, exactly)
 	if err != nil {
 		return commonfiles.Shared{}, err
 	}

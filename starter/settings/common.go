@@ -10,6 +10,7 @@ type CommonFiles struct {
 	Offered bool // data slots keep some
 	Links   bool // as hard links
 	Copies  bool // as copies
+	Digests bool // what is kept could be changed by jobs, and so is compared with a digest
 }
 
 // Values of POD_STARTER_COMMON_FILES.
@@ -32,14 +33,17 @@ func (r *reader) commonFiles(s *Settings) CommonFiles {
 		Links:  word == commonAuto && !r.bool("FORBID_HARDLINK_MAPPING", false),
 		Copies: !r.bool("FORBID_COPY_MAPPING", false),
 	}
-	c.Offered = word != commonNever && (c.Links || c.Copies) && !s.Condor.Silent
+	c.Offered = word != commonNever && !s.Condor.Silent
 	return c
 }
 
-// offer withdraws common files where no user's files are safe from another's: they are kept
-// as root, apart from all sandboxes.
+// offer withdraws what the place of the sandboxes does not allow. Without root all jobs have the
+// starter's user: any of them could change a hard link under the others, and, where they see
+// EXECUTE, what is kept there. With a volume of the payload's own, hard links to it are impossible.
 func (c *CommonFiles) offer(s *Settings) {
-	c.Offered = c.Offered && os.Getuid() == 0 && s.Condor.NestedScratch && s.ScratchDir == ""
+	c.Digests = os.Getuid() != 0
+	c.Links = c.Links && !c.Digests && s.ScratchDir == ""
+	c.Offered = c.Offered && (c.Links || c.Copies)
 }
 
 // Method is how most jobs get them, in HTCondor's words.

@@ -119,7 +119,7 @@ var (
 	KnobProgramPaths = Knob{"POD_STARTER_PROGRAM_PATHS", "",
 		"For pilots without root: files and directories of the pilot container that the site's plugins and hooks may read and execute for a job, besides the sandbox and what the image has in /usr, /etc, /opt, /bin, /sbin and /lib*. Name what is mounted, such as a volume with plugins, and never a directory with secrets. See docs/admin/modes.md."}
 	KnobCommonFiles = Knob{"POD_STARTER_COMMON_FILES", "auto",
-		"Whether data slots fetch the common input files of a cluster once for all its jobs, and how a job of the same owner gets them: `auto` (sharing the volume's blocks, else as hard links that it cannot write to, else as copies), `copy` (without hard links), or `never`. It takes a pilot with root, partitionable slots and HTCondor 25.10. See docs/admin/transfer.md."}
+		"Whether data slots fetch the common input files of a cluster once for all its jobs, and how a job of the same owner gets them: `auto` (sharing the volume's blocks, else with root as hard links that it cannot write to, else as copies), `copy` (without hard links), or `never`. It takes partitionable slots and HTCondor 25.10. See docs/admin/transfer.md."}
 	KnobMaxProcesses = Knob{"POD_STARTER_MAX_PROCESSES", "2048",
 		"How many processes and threads a job may have at a time. With more it is killed and held. The pod's own limit (the kubelet's podPidsLimit) should leave room for this many in each payload container, and for 500 more. 0: any number. See docs/admin/usage.md."}
 	KnobKubernetesDir = Knob{"POD_STARTER_KUBERNETES_DIR", "/var/run/secrets/kubernetes.io/serviceaccount",

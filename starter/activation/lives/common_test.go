@@ -2,6 +2,7 @@ package lives_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,6 +24,11 @@ var nested = map[string]string{"STARTER_NESTED_SCRATCH": "true"}
 // offered has common files offered, as if the user of these tests were root.
 func offered(o *activation.Options) {
 	o.Settings.CommonFiles = settings.CommonFiles{Offered: true, Links: true, Copies: true}
+}
+
+// withDigests has common files offered as to an ordinary user.
+func withDigests(o *activation.Options) {
+	o.Settings.CommonFiles = settings.CommonFiles{Offered: true, Copies: true, Digests: true}
 }
 
 // say has the shadow give this guidance as its n-th.
@@ -106,6 +112,24 @@ func TestDataSlot(t *testing.T) {
 		}},
 	})
 	add(life{
+		name: "kept without root, as flat sandboxes", plan: func(w *world) {
+			w.stages()
+			w.say(2, "Command = \"ColorSlot\"\n"+catalogs, 2, `[ Name = "c" ]`)
+			w.say(3, "%s", waits)
+		},
+		live: func(w *world) {
+			w.logged("'RetryReqest'")
+			kept, err := filepath.Glob(filepath.Join(w.execute(), "dir_*", "catalogs", key(w)+".1.*"))
+			if err != nil || len(kept) != 1 {
+				w.Fatalf("kept: %v, %v", kept, err)
+			}
+			w.has(w.asked(2), "Result = true", `StagingDir = "`+filepath.Base(kept[0])+`"`)
+			leave(w)
+		},
+		want: want{last: "error 1017/0", check: (*world).neverBegan},
+	})
+	lives[len(lives)-1].knobs, lives[len(lives)-1].options = map[string]string{"STARTER_NESTED_SCRATCH": "false"}, withDigests
+	add(life{
 		name: "kept, older", plan: func(w *world) {
 			w.stages()
 			w.say(2, "Command = \"ColorSlot\"\n"+catalogs, 1, "")
@@ -187,7 +211,7 @@ func (b takesNoSlot) Lease(ctx context.Context, wish payload.Wish) (payload.Leas
 
 // kept puts a catalog of this user's into the EXECUTE directory, where it stays until the job has
 // its files.
-func (w *world) kept(user, name, text string) {
+func (w *world) kept(user, name, text string, digest bool) (place commonfiles.Name) {
 	w.Helper()
 	ctx := context.Background()
 	box, err := sandbox.Create(ctx, sandbox.Options{Execute: w.execute(), PID: 1, Nested: true, Keeps: true, Condor: sandbox.Self(), Payload: sandbox.Self()})
@@ -198,7 +222,9 @@ func (w *world) kept(user, name, text string) {
 	d, err := box.Stage(ctx)
 	w.must(err)
 	w.must(os.WriteFile(filepath.Join(d.Scratch(), "shared"), []byte(text), 0o644))
-	w.must(d.Keep(ctx, commonfiles.KeyOf(user, "submit.invalid", name)))
+	place, err = d.Keep(ctx, commonfiles.KeyOf(user, "submit.invalid", name), digest)
+	w.must(err)
+	return place
 }
 
 // TestSharedFiles are jobs whose shadow wants them to have common files.
@@ -206,11 +232,29 @@ func TestSharedFiles(t *testing.T) {
 	const give = "Command = \"MapCommonFiles\"\nName = \"c\"\nStagingDir = \"/etc\""
 	plan := func(user func(*world) string) func(*world) {
 		return func(w *world) {
-			w.kept(user(w), "c", "common\n")
+			w.kept(user(w), "c", "common\n", false)
 			w.say(1, "%s", give)
 		}
 	}
 	own := func(w *world) string { return w.shadow.Job().StringOr("User", "") }
+	// Without root a job has the user of all others, which may have changed what is kept.
+	named := func(spoil func(place string) string) func(*world) {
+		return func(w *world) {
+			place := w.kept(own(w), "c", "common\n", true)
+			found, err := filepath.Glob(filepath.Join(w.execute(), "dir_*", "catalogs", string(place)))
+			if w.must(err); len(found) != 1 {
+				w.Fatalf("kept: %q", found)
+			}
+			w.say(1, "Command = \"MapCommonFiles\"\nName = \"c\"\nStagingDir = \"%s\"", spoil(found[0]))
+		}
+	}
+	poison := func(place string) string {
+		file := filepath.Join(place, "shared")
+		if err := errors.Join(os.Chmod(file, 0o644), os.WriteFile(file, []byte("poison\n"), 0o644), os.Chmod(file, 0o444)); err != nil {
+			t.Error(err)
+		}
+		return filepath.Base(place)
+	}
 	refused := func(w *world) { w.has(w.asked(2), `Command = "MapCommonFiles"`, "Result = false") }
 	run(t, []life{
 		{name: "given", knobs: nested, options: offered, script: "cat shared; echo x 2>/dev/null >>shared || rm -f shared", plan: plan(own),
@@ -218,8 +262,12 @@ func TestSharedFiles(t *testing.T) {
 		{name: "another owner's", knobs: nested, options: offered, script: "cat shared", plan: plan(func(w *world) string { return "x" + own(w) }), want: want{last: "job_exit 256 100", check: refused}},
 		{name: "none", knobs: nested, options: offered, script: "cat shared", plan: func(w *world) { w.say(1, "%s", give) }, want: want{last: "job_exit 256 100", check: refused}},
 		{name: "a test's failure", knobs: nested, options: offered, script: "cat shared", job: "ReportMappingFailure = true", plan: plan(own), want: want{last: "job_exit 0 100", check: refused}},
+		{name: "without root", options: withDigests, script: "cat shared; echo x 2>/dev/null >>shared || rm -f shared", plan: named(filepath.Base),
+			want: want{last: "job_exit 0 100", output: output("common\n"), check: func(w *world) { w.has(w.asked(2), `Command = "MapCommonFiles"`, "Result = true") }}},
+		{name: "without root, changed", options: withDigests, script: "cat shared", plan: named(poison), want: want{last: "job_exit 256 100", log: []string{"has changed it"}, check: refused}},
+		{name: "without root, not said which", options: withDigests, script: "cat shared", plan: named(func(string) string { return "" }), want: want{last: "job_exit 256 100", log: []string{"does not say what"}, check: refused}},
 		{name: "no name", knobs: nested, options: offered, script: "exit 0", plan: func(w *world) { w.say(1, "Command = \"MapCommonFiles\"") }, want: want{last: "job_exit 0 100"}},
-		{name: "not offered", script: "exit 0", plan: func(w *world) { w.say(1, "%s", give) }, want: want{last: "job_exit 0 100", check: func(w *world) {
+		{name: "not offered", knobs: map[string]string{"POD_STARTER_COMMON_FILES": "never"}, script: "exit 0", plan: func(w *world) { w.say(1, "%s", give) }, want: want{last: "job_exit 0 100", check: func(w *world) {
 			for _, h := range w.shadow.Heard() {
 				if h.Ad["HasCommonFilesTransfer"] != "" {
 					w.Error("the shadow hears of common files")
