@@ -5,6 +5,41 @@ func localJobTests(run string) []tests { return []tests{{"starter/localjob", run
 // Mistakes in the life of a job of the local universe, and in what the schedd and the user are told of it.
 var localUniverseMutants = []mutant{
 	{
+		Name:  "a job that its wrapper has killed counts as one that ended",
+		File:  "starter/localjob/start.go",
+		Old:   `exit.Killed != payload.KilledSweep {`,
+		New:   `exit.Killed == payload.KilledTasks {`,
+		Tests: localJobTests("TestKilledByTheWrapper"),
+	},
+	{
+		Name:  "a removed job is held for its last script",
+		File:  "starter/localjob/conclude.go",
+		Old:   `(errors.Is(err, orders.ErrEnded) || l.run != nil)`,
+		New:   `errors.Is(err, orders.ErrEnded)`,
+		Tests: localJobTests("TestOrders$"),
+	},
+	{
+		Name:  "a pipe in place of an exit record keeps the starter waiting",
+		File:  "payload/record.go",
+		Old:   `} else if !info.Mode().IsRegular() {`,
+		New:   `} else if info.IsDir() {`,
+		Tests: []tests{{"payload", "TestReadExitOfAPipe"}},
+	},
+	{
+		Name:  "a pipe in place of a log keeps the starter waiting",
+		File:  "condor/userlog/log.go",
+		Old:   ` | unix.O_NONBLOCK`,
+		New:   ``,
+		Tests: []tests{{"condor/userlog", "TestPipeAsLog"}},
+	},
+	{
+		Name:  "a text of the queue without sense runs a job again",
+		File:  "condor/qmgmt/updater.go",
+		Old:   `_ = ad.SetExpr(pulled, fresh)`,
+		New:   `if err := ad.SetExpr(pulled, fresh); err != nil { return fail(err) }`,
+		Tests: []tests{{"condor/qmgmt", "TestUpdateWithoutSense"}},
+	},
+	{
 		Name:  "a requeued job counts as done",
 		File:  "starter/localjob/conclude.go",
 		Old:   "\t\tl.ad.SetString(\"RequeueReason\", d.Reason)\n\t\treturn ExitRequeue\n\t}\n\treturn ExitCompleted",

@@ -109,7 +109,7 @@ func (j *Job) mountable(wanted []string) (dirs, mounted []string) {
 		case !path.IsAbs(dir) || err != nil || rerr != nil || !info.IsDir():
 			j.Log.Warn("A directory is not mounted for the job: it is not there, or is none", "directory", dir, "knob", knobMounts)
 			continue
-		case holds(is) || holds(real):
+		case holds(real):
 			j.Log.Warn("A directory is not mounted for the job: the sandbox is in it, or it in the sandbox", "directory", dir, "knob", knobMounts)
 			continue
 		}

@@ -125,10 +125,13 @@ func TestOwnMountsByLinks(t *testing.T) {
 	}
 	must(t, os.Symlink(machine+"/execute", links+"/execute"))
 	must(t, os.Symlink(machine, links+"/machine"))
-	j := aJob(t, "", map[string]string{"MOUNT_UNDER_SCRATCH": machine + "," + machine + "/execute," + links + "/machine," + machine + "/a"})
+	j := aJob(t, "", map[string]string{"MOUNT_UNDER_SCRATCH": machine + "," + machine + "/execute," + links + "/machine," + links + "/inside," + machine + "/a"})
 	var err error
 	j.Sandbox, err = sandbox.Create(t.Context(), sandbox.Options{Execute: links + "/execute", PID: os.Getpid(), Payload: sandbox.Self(), Condor: sandbox.Self()})
 	must(t, err)
+	inside := j.Sandbox.Scratch() + "/inside"
+	must(t, os.Mkdir(inside, 0o755))
+	must(t, os.Symlink(inside, links+"/inside"))
 	w := &wrapper{mounts: true}
 	c, _, _, _ := container(t, w)
 	must(t, j.MakeUnderScratch(c))

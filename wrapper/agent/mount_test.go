@@ -207,20 +207,22 @@ func TestMountsOverTheSandbox(t *testing.T) {
 		t.Skip("only root can mount; the same test runs as root")
 	}
 	uid, gid := agenttest.Payload()
-	machine, link := agenttest.PublicDir(t), agenttest.PublicDir(t)+"/link"
+	machine, links, other := agenttest.PublicDir(t), agenttest.PublicDir(t), agenttest.PublicDir(t)+"/links"
 	sandbox := machine + "/sandbox"
-	for _, dir := range append(parents(machine), "") {
+	if err := errors.Join(os.Mkdir(sandbox, 0o755), os.Chown(sandbox, uid, gid), os.Symlink(machine, links+"/link"), os.Symlink(links, other)); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range append(parents(machine), append(parents(other), sandbox)...) {
 		if err := errors.Join(os.MkdirAll(sandbox+dir, 0o755), os.Chown(sandbox+dir, uid, gid)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink(machine, link); err != nil {
-		t.Fatal(err)
-	}
-	c := agenttest.StartWrapper(t, ownNamespace).Dial(t)
-	m := &payload.Mounts{Sandbox: link + "/sandbox", Dirs: []string{machine}}
-	if out, err := runHere(t, c, "job", m, "echo ran"); !failedAt(err, payload.StageMount) {
-		t.Errorf("%q, %v", out, err)
+	for _, dir := range []string{machine, other, sandbox} {
+		c := agenttest.StartWrapper(t, ownNamespace).Dial(t)
+		m := &payload.Mounts{Sandbox: links + "/link/sandbox", Dirs: []string{dir}}
+		if out, err := runHere(t, c, "job", m, "echo ran"); !failedAt(err, payload.StageMount) {
+			t.Errorf("%s: %q, %v", dir, out, err)
+		}
 	}
 }
 
