@@ -289,7 +289,7 @@ var provisionerMutants = []mutant{
 		Name:  "a START that refused all jobs is remembered for ever",
 		File:  "provisioner/round/ads.go",
 		Old:   "now.Sub(s.At) > backoff.Forget",
-		New:   "false",
+		New:   "now.Sub(s.At) > 1000*backoff.Forget",
 		Tests: inProvisioner("round", "TestPodsAfterAQuietTime"),
 	},
 	{
@@ -303,14 +303,14 @@ var provisionerMutants = []mutant{
 		Name:  "the first pod that is preempted keeps its jobs waiting",
 		File:  "provisioner/round/takers.go",
 		Old:   "endSoon = backoff.Proof",
-		New:   "endSoon = 1",
+		New:   "endSoon = backoff.Proof - 2",
 		Tests: inProvisioner("round", "TestPodsThatEndSoonNowAndThen"),
 	},
 	{
 		Name:  "one user's jobs that take no pods close the template for all",
 		File:  "provisioner/round/takers.go",
 		Old:   "if !r.users[cmp.Or(p.Owner, p.User)] {",
-		New:   "if false {",
+		New:   "if false && !r.users[cmp.Or(p.Owner, p.User)] {",
 		Tests: inProvisioner("round", "TestUntakenOfOneUser"),
 	},
 	{
@@ -331,7 +331,7 @@ var provisionerMutants = []mutant{
 		Name:  "a slot of a startd that shuts down is room",
 		File:  "provisioner/supply/supply.go",
 		Old:   "return fixed && !(truth && takes), fixed && truth && !takes",
-		New:   "return false, false",
+		New:   "return fixed && truth && takes && false, false",
 		Tests: inProvisioner("supply", "TestSlotsThatTakeNoJob"),
 	},
 	{
