@@ -12,6 +12,9 @@
 // Root's wrappers have a mount namespace each ([Options.Mounts]), in which directories of the sandbox can take the place of
 // the machine's for all that the payload runs. It ends with the last of these processes.
 //
+// A payload can have a PID namespace ([payload.BindRequest.OwnProcesses]): the wrapper is its first process then, and the kernel kills the others
+// when that ends. The starter sees all of them all the same.
+//
 // If the starter dies, so do wrapper and payload: the wrapper sees the end of its
 // connection and also gets a signal (prctl(2), PR_SET_PDEATHSIG). If someone kills the
 // wrapper itself, root's next lease of the user ID kills what is left; without root, the

@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -163,6 +164,9 @@ type Started struct {
 	// Time of the successful execve(2).
 	Time time.Time `json:"time"`
 }
+
+// Own is the process ID that the main process has for itself, and by which the kernel names its core file.
+func (s Started) Own() int { return cmp.Or(s.OwnPID, s.PID) }
 
 // Exit is the exit record of an activation.
 type Exit struct {

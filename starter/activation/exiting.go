@@ -1,7 +1,6 @@
 package activation
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,8 +29,7 @@ func (a *activation) keepCore() {
 		return // without file transfer the core file is where it belongs
 	}
 	wanted := fmt.Sprintf("core.%d.%d", a.job.Info.Cluster, a.job.Info.Proc)
-	own := cmp.Or(a.work.run.Started.OwnPID, a.work.run.Started.PID)
-	for _, name := range []string{fmt.Sprintf("core.%d", own), "core"} {
+	for _, name := range []string{fmt.Sprintf("core.%d", a.work.run.Started.Own()), "core"} {
 		switch err := a.job.Sandbox.RenameFile(name, wanted); {
 		case err == nil:
 			a.log.Info("Found core file", "name", name, "renamed", wanted)
