@@ -26,6 +26,7 @@ var differ = []reason{
 	{test: "test_plugin_classad_transfer", cases: []string{"v2"}, why: "A plugin is asked once which protocol it speaks, without a job's environment, by which this test changes the answer (docs/admin/transfer.md, *Asked once*)."},
 	{test: "test_plugin_classad_transfer", cases: []string{"v4"}, why: "The test reads the plugin's output in the starter's log, which ours indents, so that nobody can forge a line. The plugin gets the same ads."},
 	{test: "test_cif_fallback", cases: []string{"test_many_cif_jobs"}, why: noGlump + " Ours gives jobs users of their own."},
+	{test: "test_cif_disk_size", user: asUser, why: "More jobs fit on its small disk if common files need no room of their own in each sandbox. Without root ours makes copies, and says so (MappingMethod); hard links could be changed under other jobs (docs/admin/transfer.md)."},
 	{test: "test_cif_failures", why: "It wants an event of an output transfer after input that failed; ours makes none (docs/admin/differences.md#no-output-after-failed-input)."},
 	{test: "test_cif_disk_usage", why: "The jobs end as they should. The test then looks for debug lines of the stock starter about the size of common files."},
 	{test: "test_slot_coloring", why: "TESTING_COLOR_FROM_JOB_AD, a knob only for this test, has no effect (docs/developer/stock-names.md)."},
