@@ -81,13 +81,18 @@ func matches(patterns []string, name string) bool {
 	return false
 }
 
-// needRoot are the tests of common files: our starter offers these only with root, so an ordinary user's pool would show
-// nothing (docs/admin/transfer.md).
-var needRoot = map[string]string{
+// commonFiles are the tests of common files that run with daemons of root: files then belong to several users.
+var commonFiles = map[string]string{
 	"test_cif": asRoot, "test_cif_catalogs": asRoot, "test_cif_catalogs_fallback": asRoot, "test_cif_failures": asSudo, "test_cif_fallback": asRoot, "test_shadow_exit_codes": asSudo,
 	"test_catalog_scopes": asSudo, "test_cif_disk_size": asSudo, "test_cif_disk_usage": asSudo, "test_cif_knob": asSudo, "test_cif_preen": asSudo, "test_cif_prepare_job_hook": asSudo,
 	"test_cif_rm": asSudo, "test_cif_shadow_recycle": asSudo, "test_common_transfer_savings": asSudo, "test_container_image_common_regex": asSudo,
 	"test_dagman_multiple_common_containers": asSudo,
+}
+
+// alsoAsUser are those of commonFiles that run with daemons of an ordinary user, too, where all jobs have one user.
+var alsoAsUser = []string{
+	"test_catalog_scopes", "test_cif", "test_cif_catalogs", "test_cif_disk_size", "test_cif_failures", "test_cif_fallback", "test_cif_knob", "test_cif_preen", "test_cif_prepare_job_hook",
+	"test_cif_rm", "test_cif_shadow_recycle", "test_shadow_exit_codes",
 }
 
 // alsoWithSudo are others that run with daemons of root, too: some of what a starter does as another user.
@@ -98,7 +103,10 @@ var alsoWithSudo = []string{
 
 // daemonsOf says with whose daemons a test runs.
 func daemonsOf(name string) []string {
-	if as, ok := needRoot[name]; ok {
+	if as, ok := commonFiles[name]; ok {
+		if slices.Contains(alsoAsUser, name) {
+			return []string{asUser, as}
+		}
 		return []string{as}
 	}
 	if slices.Contains(alsoWithSudo, name) {

@@ -25,7 +25,9 @@ var differ = []reason{
 	{test: "test_hung_plugin", why: "The job ends as it should, and the test then looks for a debug line of the stock starter that names a function of its code."},
 	{test: "test_plugin_classad_transfer", cases: []string{"v2"}, why: "A plugin is asked once which protocol it speaks, without a job's environment, by which this test changes the answer (docs/admin/transfer.md, *Asked once*)."},
 	{test: "test_plugin_classad_transfer", cases: []string{"v4"}, why: "The test reads the plugin's output in the starter's log, which ours indents, so that nobody can forge a line. The plugin gets the same ads."},
+	{test: "test_cif", user: asRoot, cases: []string{"test_many_cif_jobs"}, why: noGlump + " Ours gives jobs users of their own."},
 	{test: "test_cif_fallback", cases: []string{"test_many_cif_jobs"}, why: noGlump + " Ours gives jobs users of their own."},
+	{test: "test_cif_disk_size", user: asUser, why: "More jobs fit on its small disk if common files need no room of their own in each sandbox. Without root ours makes copies, and says so (MappingMethod); hard links could be changed under other jobs (docs/admin/transfer.md)."},
 	{test: "test_cif_failures", why: "It wants an event of an output transfer after input that failed; ours makes none (docs/admin/differences.md#no-output-after-failed-input)."},
 	{test: "test_cif_disk_usage", why: "The jobs end as they should. The test then looks for debug lines of the stock starter about the size of common files."},
 	{test: "test_slot_coloring", why: "TESTING_COLOR_FROM_JOB_AD, a knob only for this test, has no effect (docs/developer/stock-names.md)."},
@@ -44,7 +46,6 @@ const (
 var alike = []reason{
 	{test: "job_core_bigenv_van.run", why: needsProgram},
 	{test: "job_mem_checker.run", why: needsProgram},
-	{test: "test_cif", user: asRoot, cases: []string{"test_many_cif_jobs"}, why: noGlump},
 	{test: "test_common_transfer_savings", why: "Its jobs name the catalog of their image as another version of condor_submit does, so that the image never comes; one case compares the words of a tool. HTCondor's build leaves this test out."},
 	{test: "test_epoch_attrs", why: "It compares the attributes of records that the access point writes with a list, which is not that of Debian's release."},
 	{test: "test_curl_plugin", why: "Its job asks for a second slot, and its pool has one, which is partitionable."},

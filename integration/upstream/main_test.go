@@ -40,7 +40,7 @@ func TestChosen(t *testing.T) {
 		Outcomes: map[string]map[string]map[string]Outcome{"test_job_env": {asUser: {stock: {}}}},
 	}
 	o := options{test: regexp.MustCompile("cif|docker|job_env"), sides: []string{stock, ours}, missing: true}
-	want := []test{{"test_cif_rm", stock, asSudo}, {"test_cif_rm", ours, asSudo}, {"test_job_env", ours, asUser}, {"test_job_env", stock, asSudo}, {"test_job_env", ours, asSudo}}
+	want := []test{{"test_cif_rm", stock, asUser}, {"test_cif_rm", ours, asUser}, {"test_cif_rm", stock, asSudo}, {"test_cif_rm", ours, asSudo}, {"test_job_env", ours, asUser}, {"test_job_env", stock, asSudo}, {"test_job_env", ours, asSudo}}
 	if diff := cmp.Diff(want, chosen(o, rec), cmp.AllowUnexported(test{})); diff != "" {
 		t.Errorf("chosen (-want +got):\n%s", diff)
 	}
@@ -53,8 +53,13 @@ func TestChosen(t *testing.T) {
 // TestChoiceIsWhole: a test that needs root is not one that is left out, and the two lists do not overlap.
 func TestChoiceIsWhole(t *testing.T) {
 	names := append([]string(nil), alsoWithSudo...)
-	for name := range needRoot {
+	for name := range commonFiles {
 		names = append(names, name)
+	}
+	for _, name := range alsoAsUser {
+		if commonFiles[name] == "" {
+			t.Errorf("%s has no daemons of root to be run with besides", name)
+		}
 	}
 	seen := map[string]bool{}
 	for _, name := range names {

@@ -32,7 +32,7 @@ func ownBox(t *testing.T, execute string, pid int, keeps bool) *sandbox.Sandbox 
 // TestPoisoned: where jobs have the starter's user, nobody gets what another job has changed among
 // the common files, however it hid that, and nothing of it is left.
 func TestPoisoned(t *testing.T) {
-	if !sandboxtest.AsPayload(t) {
+	if os.Geteuid() == 0 && !sandboxtest.AsPayload(t) {
 		return
 	}
 	// open lets this user change what was sealed.
