@@ -14,8 +14,6 @@ type reason struct {
 
 // differ are the reasons of cases that end in one way under the stock starter, and in another under ours.
 var differ = []reason{
-	{test: "fetch_work_pslot.run", why: fetched},
-	{test: "fetch_work_static_slot.run", why: fetched},
 	{test: "test_hook_status_msg", user: asSudo, why: "The hooks' files may be run only by the user of the tests. " + usersOfTheirOwn},
 	{test: "test_job_env", user: asSudo, cases: []string{"test_job_env"}, why: "The job's output, without file transfer, belongs where only its user may write. " + usersOfTheirOwn},
 	{test: "starter_breaks_resource.run", why: "TEST_JOB_CAN_BREAK_SLOT, a knob only for this test, has no effect (docs/developer/stock-names.md)."},
@@ -36,7 +34,6 @@ var differ = []reason{
 }
 
 const (
-	fetched         = "The startd fetches work by a hook, and starts the starter without a shadow. Ours always needs one (docs/admin/plain.md)."
 	leftBehind      = "Without root, the stock starter leaves some of the job's processes behind. Ours leaves none."
 	noGlump         = "With root, the pool's jobs are to run as a user of that machine (glump) whom the root file system lacks."
 	usersOfTheirOwn = "Under a startd that is root, jobs and their hooks run as users of their own (docs/admin/plain.md)."
