@@ -39,7 +39,7 @@ func TestForged(t *testing.T) {
 			if err := tt.change(store, kept[0]); err != nil {
 				t.Fatal(err)
 			}
-			found, err := commonfiles.Find(execute, key)
+			found, err := commonfiles.Find(execute, key, "")
 			if !tt.found {
 				if !errors.Is(err, commonfiles.ErrNone) {
 					t.Errorf("%v", err)
