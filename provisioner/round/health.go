@@ -14,7 +14,7 @@ import (
 
 // stuckAfter is how long a unit may be unable to begin before it counts as stuck: a
 // scheduler or a controller that was just told needs a moment, and so does a cluster
-// that adds a node.
+// that adds a node. A node that cannot pull an image may have met a busy registry.
 const stuckAfter = 2 * time.Minute
 
 // updates is how long the collector may not know a pod that it knew before: after
@@ -38,6 +38,12 @@ func hangs(u platform.Unit, within time.Duration, now time.Time) bool {
 	return u.Phase == platform.Pending && !u.Placed.IsZero() && now.Sub(u.Placed) > within
 }
 
+// ails reports whether a unit has a node that cannot begin it at present: an image
+// cannot be pulled, or a container cannot be made.
+func ails(u platform.Unit) bool {
+	return u.Phase == platform.Pending && u.Trouble != "" && !waits(u) && !u.Placed.IsZero()
+}
+
 // health follows what becomes of units, and keeps the back-off of each template and
 // shape.
 type health struct {
@@ -53,6 +59,9 @@ type fate struct {
 	reported bool // its startd has reported at some time, or a job has begun in it
 	missing  bool // it should have reported, or does so no longer
 	hangs    bool // it has a node, and should have begun
+	// ailing is since when it is pending and ails, perhaps with pauses: a kubelet tries
+	// again. It is zero if it never did.
+	ailing time.Time
 	// followed: it was seen in each round since it can have reported for the first
 	// time, so that it is certain whether it ever has.
 	followed bool
@@ -116,6 +125,9 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		}
 		f.missing = u.Phase == platform.Running && !reported && f.late(u, h.within, now)
 		f.hangs = hangs(u, h.begins, now)
+		if ails(u) && (f.ailing.IsZero() || f.ailing.After(now)) {
+			f.ailing = now
+		}
 		f.miss(u, now)
 		if trouble := f.trouble(u, now); trouble != "" && trouble != f.counted && !u.Former {
 			f.counted = trouble
@@ -134,6 +146,11 @@ func (h *health) look(units []platform.Unit, slots map[string]*supply.Pod, now t
 		}
 	}
 	return failed
+}
+
+// sick reports whether the node of a unit cannot begin it, and that is not passing.
+func (f fate) sick(u platform.Unit, now time.Time) bool {
+	return ails(u) && !f.ailing.IsZero() && now.Sub(f.ailing) >= stuckAfter
 }
 
 // late reports whether a unit that the collector does not know should be known there.
@@ -157,7 +174,7 @@ func when(u platform.Unit, now time.Time) time.Time {
 // preempted, or somebody deleted it.
 func (f fate) trouble(u platform.Unit, now time.Time) backoff.Reason {
 	switch {
-	case f.reported, waits(u) && !stuck(u, now):
+	case f.reported, waits(u) && !stuck(u, now), ails(u) && !f.sick(u, now):
 		return ""
 	case u.Trouble != "":
 		return u.Trouble

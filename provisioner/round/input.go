@@ -91,7 +91,7 @@ func (r *Round) closed(s shape, now time.Time) string {
 // pod says what a unit has for jobs.
 func (r *Round) pod(u platform.Unit, slots map[string]*supply.Pod, now time.Time) decision.Pod {
 	p := decision.Pod{ID: u.Name, Shape: r.find(u), Created: u.Created, Stuck: stuck(u, now)}
-	if hangs(u, r.health.begins, now) {
+	if hangs(u, r.health.begins, now) || r.health.units[u.Name].sick(u, now) {
 		p.Stuck, p.Placed = true, true
 	}
 	useless := u.Former && u.Phase == platform.Pending && (p.Stuck || u.Trouble != "" && !waits(u))

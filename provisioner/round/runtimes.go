@@ -13,7 +13,10 @@ import (
 func (r *Round) learn(s sight, now time.Time) {
 	groups := make([]runtimes.Group, len(s.groups))
 	for i, g := range s.groups {
-		groups[i] = runtimes.Group{ID: g.ID, Stated: r.stated(g, now)}
+		groups[i] = runtimes.Group{ID: g.ID, Guest: demand.Flocked(g.ID), Stated: r.stated(g, now)}
+		if len(g.Schedds) > 0 {
+			groups[i].Source = g.Schedds[0].Schedd.String()
+		}
 		for _, c := range g.Clusters {
 			groups[i].Clusters = append(groups[i].Clusters, runtimes.Cluster(c))
 		}

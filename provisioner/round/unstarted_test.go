@@ -77,3 +77,50 @@ func TestUnitThatWaitsForANode(t *testing.T) {
 		}
 	}
 }
+
+// A unit whose image cannot be pulled counts as one that came to nothing once that has
+// lasted, and another is tried beside it long before it should have begun.
+func TestUnitWhoseImageCannotBePulled(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	s.pool.groups = []demand.Group{jobs(t, 3, plainJob)}
+	made := s.run().Made
+	for _, name := range made {
+		s.platform.Spoil(name)
+	}
+	for range stuckAfter / time.Minute {
+		if rep := s.run(); len(rep.Failed) != 0 || len(rep.Made) != 0 {
+			t.Fatalf("%v failed and %v are made at once; it may pass", rep.Failed, rep.Made)
+		}
+		s.now = s.now.Add(time.Minute)
+	}
+	rep := s.run()
+	if len(rep.Failed) != 3 || rep.Failed[0].Reason != backoff.ImageFailed || rep.Backoff[0].Failures != 1 {
+		t.Fatalf("the failures are %+v, and the template's %+v", rep.Failed, rep.Backoff[0])
+	}
+	var tried []string
+	for range backoff.Horizons[backoff.ImageFailed].First / time.Minute {
+		s.now = s.now.Add(time.Minute)
+		tried = append(tried, s.run().Made...)
+	}
+	if len(tried) != 1 {
+		t.Errorf("%v are tried after the first wait, want one", tried)
+	}
+}
+
+// A pull that fails once and works then is none.
+func TestPullThatFailsOnce(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	s.pool.groups = []demand.Group{jobs(t, 1, plainJob)}
+	name := s.run().Made[0]
+	s.platform.Spoil(name)
+	s.run()
+	s.platform.Begin(name)
+	for range 5 {
+		s.now = s.now.Add(time.Minute)
+		if rep := s.run(); len(rep.Failed) != 0 {
+			t.Fatalf("%+v", rep.Failed)
+		}
+	}
+}

@@ -12,7 +12,6 @@
 package runtimes
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -23,8 +22,11 @@ const (
 	weight = 0.2
 	// forget is how long a group or a cluster is remembered that nobody has seen.
 	forget = 24 * time.Hour
-	// most bounds groups, and clusters.
-	most = 50_000
+	// most bounds groups, and clusters, of this pool's schedds, and mostOfGuests those of
+	// others. In both there is room for mostSources schedds.
+	most         = 50_000
+	mostOfGuests = 25_000
+	mostSources  = 1000
 	// atOnce bounds how many jobs that ended together count: after these, next to
 	// nothing of what was known before is left.
 	atOnce = 50
@@ -53,6 +55,9 @@ type Cluster struct{ Schedd, Number string }
 // Group is a group of idle jobs.
 type Group struct {
 	ID string
+	// Source is a schedd that has such jobs. Guest: it is one of another pool.
+	Source string
+	Guest  bool
 	// Clusters are those of which it is known that the group has jobs of them.
 	Clusters []Cluster
 	// Stated is how long its jobs run at most, as they say themselves; 0 if they do not.
@@ -78,8 +83,8 @@ type Pod struct {
 // Learner is what is learnt. The zero value knows nothing. Only one goroutine may
 // use it.
 type Learner struct {
-	groups   map[string]*known
-	clusters map[string]*home
+	groups   table[known]
+	clusters table[home]
 	pods     map[string]past
 	last     time.Time
 }
@@ -94,20 +99,18 @@ type past struct {
 // known is what is known of a group.
 type known struct {
 	mean, stated time.Duration
-	seen         time.Time
 }
 
 // home is the group of a cluster's jobs.
 type home struct {
 	group string // empty: there are several
-	seen  time.Time
 }
 
 // Look learns from what is there now. groups may lack those of a schedd that did not
 // answer.
 func (l *Learner) Look(now time.Time, groups []Group, pods map[string]Pod) {
-	if l.groups == nil {
-		l.groups, l.clusters = map[string]*known{}, map[string]*home{}
+	if l.groups.own == nil {
+		l.groups, l.clusters = newTable[known](), newTable[home]()
 	}
 	l.meet(now, groups)
 	since := now.Sub(l.last)
@@ -131,52 +134,44 @@ func (l *Learner) Look(now time.Time, groups []Group, pods map[string]Pod) {
 // meet notes which clusters have jobs in which groups.
 func (l *Learner) meet(now time.Time, groups []Group) {
 	for _, g := range groups {
-		k := l.groups[g.ID]
-		if k == nil {
-			if len(l.groups) >= most {
-				continue
-			}
-			k = &known{}
-			l.groups[g.ID] = k
-		}
-		k.seen, k.stated = now, min(max(g.Stated, 0), longest)
+		k, _ := l.groups.part(g.Guest).meet(g.Source, g.ID, now)
+		k.stated = min(max(g.Stated, 0), longest)
 		for _, c := range g.Clusters {
-			key := strings.ToLower(c.Schedd) + "#" + c.Number
-			h := l.clusters[key]
+			h, fresh := l.clusters.part(g.Guest).meet(g.Source, strings.ToLower(c.Schedd)+"#"+c.Number, now)
 			switch {
-			case h != nil && h.group != g.ID:
-				h.group, h.seen = "", now
-			case h != nil:
-				h.seen = now
-			case len(l.clusters) < most:
-				l.clusters[key] = &home{group: g.ID, seen: now}
+			case fresh:
+				h.group = g.ID
+			case h.group != g.ID:
+				h.group = ""
 			}
 		}
 	}
 }
 
-// find returns the home of a job, or nil.
-func (l *Learner) find(id string) *home {
+// find returns the key of a job's cluster, and its home, or nil.
+func (l *Learner) find(id string) (string, *home) {
 	schedd, rest, ok := strings.Cut(id, "#")
 	number, _, _ := strings.Cut(rest, ".")
-	if !ok || number == "" {
-		return nil
+	if !ok || number == "" || l.clusters.own == nil {
+		return "", nil
 	}
 	schedd = strings.ToLower(schedd)
-	if h := l.clusters[schedd+"#"+number]; h != nil {
-		return h
+	key := schedd + "#" + number
+	if h := l.clusters.find(key); h != nil {
+		return key, h
 	}
 	// The configuration may name a schedd without its domain.
 	at := strings.IndexByte(schedd, '@') + 1
 	if dot := strings.IndexByte(schedd[at:], '.'); dot >= 0 {
-		return l.clusters[schedd[:at+dot]+"#"+number]
+		key = schedd[:at+dot] + "#" + number
+		return key, l.clusters.find(key)
 	}
-	return nil
+	return "", nil
 }
 
 // group returns the group of a job, or nothing.
 func (l *Learner) group(id string) string {
-	if h := l.find(id); h != nil {
+	if _, h := l.find(id); h != nil {
 		return h.group
 	}
 	return ""
@@ -184,14 +179,12 @@ func (l *Learner) group(id string) string {
 
 // touch notes that a job runs: what is known of its group is of use.
 func (l *Learner) touch(id string, now time.Time) {
-	h := l.find(id)
+	key, h := l.find(id)
 	if h == nil {
 		return
 	}
-	h.seen = now
-	if k := l.groups[h.group]; k != nil {
-		k.seen = now
-	}
+	l.clusters.touch(key, now)
+	l.groups.touch(h.group, now)
 }
 
 // common returns the group of all jobs that a pod had at two looks, or nothing if
@@ -231,7 +224,7 @@ func (l *Learner) compare(before, after Pod, group string, middle time.Time) {
 }
 
 func (l *Learner) learn(group string, ran time.Duration, jobs int) {
-	if k := l.groups[group]; k != nil && ran <= longest {
+	if k := l.groups.find(group); k != nil && ran <= longest {
 		k.mean = max(Mean(k.mean, max(ran, time.Second), jobs), time.Second)
 	}
 }
@@ -240,15 +233,18 @@ func (l *Learner) learn(group string, ran time.Duration, jobs int) {
 // been set back.
 func (l *Learner) drop(now time.Time) {
 	old := func(seen time.Time) bool { return now.Sub(seen) > forget || seen.After(now) }
-	maps.DeleteFunc(l.groups, func(_ string, k *known) bool { return old(k.seen) })
-	maps.DeleteFunc(l.clusters, func(_ string, h *home) bool { return old(h.seen) })
+	l.groups.forget(old)
+	l.clusters.forget(old)
 }
 
 // Runtime returns how long a job of a group is expected to run; 0 if that is
 // unknown. What jobs say of themselves is how long they run at most, so that the
 // smaller one counts.
 func (l *Learner) Runtime(group string) time.Duration {
-	k := l.groups[group]
+	if l.groups.own == nil {
+		return 0
+	}
+	k := l.groups.find(group)
 	switch {
 	case k == nil:
 		return 0

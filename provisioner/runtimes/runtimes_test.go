@@ -175,14 +175,14 @@ func TestForgetting(t *testing.T) {
 		many = append(many, of(fmt.Sprint("g", i), fmt.Sprint(i))...)
 	}
 	l.Look(start, many, nil)
-	if len(l.groups) != most || len(l.clusters) != most {
-		t.Errorf("%d groups and %d clusters are remembered, at most %d may be", len(l.groups), len(l.clusters), most)
+	if l.groups.len() != most || l.clusters.len() != most {
+		t.Errorf("%d groups and %d clusters are remembered, at most %d may be", l.groups.len(), l.clusters.len(), most)
 	}
-	p := map[string]Pod{"p": runs(start, "ap.example.org#7.0#1")}
+	p := map[string]Pod{"p": runs(start, "ap.example.org#17.0#1")}
 	for i := range 3 {
 		l.Look(start.Add(time.Duration(i+1)*forget*2/3), nil, p)
 	}
-	if len(l.groups) != 1 || len(l.clusters) != 1 {
-		t.Errorf("%d groups and %d clusters are remembered, and only one has a job that runs", len(l.groups), len(l.clusters))
+	if l.groups.len() != 1 || l.clusters.len() != 1 {
+		t.Errorf("%d groups and %d clusters are remembered, and only one has a job that runs", l.groups.len(), l.clusters.len())
 	}
 }

@@ -2,7 +2,9 @@ package kube
 
 import (
 	"errors"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -11,8 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	batchlisters "k8s.io/client-go/listers/batch/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"podstarter/provisioner/platform"
 	"podstarter/provisioner/resources"
@@ -54,6 +60,7 @@ type world struct {
 	manifest string
 	cluster  *Cluster
 	denied   bool
+	versions atomic.Int64
 }
 
 func newWorld(t *testing.T, manifest string) *world {
@@ -63,14 +70,96 @@ func newWorld(t *testing.T, manifest string) *world {
 		if w.denied {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New("exceeded quota"))
 		}
-		// The fake sets no time.
-		if m, err := action.(clienttesting.CreateAction).GetObject().(metav1.Object), error(nil); err == nil {
+		// The fake sets no time, and no UID and version.
+		if m, is := action.(clienttesting.CreateAction).GetObject().(metav1.Object); is {
 			m.SetCreationTimestamp(metav1.Now())
+			m.SetUID(types.UID(w.version()))
+			m.SetResourceVersion(w.version())
 		}
 		return false, nil, nil
 	})
+	w.client.PrependReactor("update", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if m, is := action.(clienttesting.UpdateAction).GetObject().(metav1.Object); is {
+			m.SetResourceVersion(w.version())
+		}
+		return false, nil, nil
+	})
+	w.client.PrependReactor("delete", "*", w.refuse)
 	w.cluster = w.Restart().(*Cluster)
 	return w
+}
+
+// version returns a version that no object has had.
+func (w *world) version() string { return strconv.FormatInt(w.versions.Add(1), 10) }
+
+// refuse refuses to delete an object that is not as the preconditions say. The fake
+// does not look at them.
+func (w *world) refuse(action clienttesting.Action) (bool, runtime.Object, error) {
+	deletion := action.(clienttesting.DeleteActionImpl)
+	o, err := w.client.Tracker().Get(deletion.GetResource(), deletion.GetNamespace(), deletion.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	m, want := o.(metav1.Object), deletion.GetDeleteOptions().Preconditions
+	if want != nil && (want.UID != nil && *want.UID != m.GetUID() || want.ResourceVersion != nil && *want.ResourceVersion != m.GetResourceVersion()) {
+		return true, nil, apierrors.NewConflict(deletion.GetResource().GroupResource(), deletion.GetName(), errors.New("it has changed"))
+	}
+	return false, nil, nil
+}
+
+// show makes the watches have shown all that is there, and nothing that comes later.
+// No call counts that was made before.
+func (w *world) show() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	jobs, err := w.client.BatchV1().Jobs("ns").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	pods, err := w.client.CoreV1().Pods("ns").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var objects []any
+	for i := range jobs.Items {
+		objects = append(objects, jobs.Items[i].DeepCopy())
+	}
+	for i := range pods.Items {
+		objects = append(objects, pods.Items[i].DeepCopy())
+	}
+	shown := map[bool]cache.Indexer{}
+	for _, isPod := range []bool{false, true} {
+		shown[isPod] = cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
+	}
+	for _, o := range objects {
+		o, err := slim(o)
+		if err == nil {
+			_, isPod := o.(*corev1.Pod)
+			err = shown[isPod].Add(o)
+		}
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	w.cluster.jobs = batchlisters.NewJobLister(shown[false]).Jobs("ns")
+	w.cluster.pods = corelisters.NewPodLister(shown[true]).Pods("ns")
+	w.client.ClearActions()
+}
+
+// calls are those since the watches were last shown something.
+func (w *world) calls() []string {
+	var all []string
+	for _, a := range w.client.Actions() {
+		all = append(all, a.GetVerb()+" "+a.GetResource().Resource)
+	}
+	return all
+}
+
+// there reports whether a unit is there.
+func (w *world) there(name string) bool {
+	_, job := w.client.BatchV1().Jobs("ns").Get(w.t.Context(), name, metav1.GetOptions{})
+	_, pod := w.client.CoreV1().Pods("ns").Get(w.t.Context(), name, metav1.GetOptions{})
+	return job == nil || pod == nil
 }
 
 func (w *world) Platform() platform.Platform { return w.cluster }

@@ -114,6 +114,13 @@ func (m *Model) Place(name string) {
 	m.change(name, func(u *platform.Unit) { u.Placed = m.now() })
 }
 
+// Spoil notes that the node of a unit cannot pull its image.
+func (m *Model) Spoil(name string) {
+	m.change(name, func(u *platform.Unit) {
+		u.Placed, u.Trouble, u.Detail = m.now(), backoff.ImageFailed, "ImagePullBackOff"
+	})
+}
+
 // Mark notes what can be told of the jobs of a unit.
 func (m *Model) Mark(name string, use platform.Use) {
 	m.change(name, func(u *platform.Unit) { u.Use = use })
