@@ -25,6 +25,7 @@ func ownProc() (machine *os.File, err error) {
 	if pid := os.Getpid(); pid != 1 {
 		return nil, fmt.Errorf("%w: this is process %d, and not the first one of a PID namespace", errNoProcesses, pid)
 	}
+	//nolint:forbidigo // before any payload of this wrapper runs
 	if machine, err = os.OpenFile(procfs, unix.O_PATH|unix.O_DIRECTORY, 0); err != nil {
 		return nil, fmt.Errorf("%w: %w", errNoProcesses, err)
 	}
