@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ type invocation struct {
 	jobLog     string           // -a2: "FLAGS,PATH" of a second log inside the sandbox
 	slotName   string           // -slot-name, only under an odd STARTER_LOG_NAME_APPEND
 	local      *localInvocation // -schedd-addr: the job is one of the local universe
+	fetched    bool             // -job-input-ad alone: the startd fetched the job itself, and it has no shadow
 	submitHost string           // the last argument: who activated the claim, as the startd names that; common files are its own
 }
 
@@ -41,8 +41,8 @@ type localInvocation struct {
 	header string // of lines in the log
 }
 
-// refusedOptions start a starter that gets its job from a file, the configuration or a
-// grid shell instead of from a shadow or a schedd; none of those ways exists here.
+// refusedOptions start a starter that gets its job from the configuration (COD, for which HTCondor has no tool any more) or in a grid
+// shell, or that puts files where its caller wants; no startd of today gives them.
 var refusedOptions = []string{"-gridshell", "-job-keyword", "-job-output-ad", "-job-update-ad", "-job-stdin", "-job-stdout", "-job-stderr"}
 
 // What this program does besides running jobs; each is the only argument.
@@ -85,7 +85,7 @@ func parseInvocation(args []string) (invocation, error) {
 		}
 		for _, refused := range refusedOptions {
 			if strings.HasPrefix(arg, refused) {
-				return inv, fmt.Errorf("option %s asks for a job that comes from neither a shadow nor a schedd; only jobs activated through a startd, and a schedd's of the local universe, are run", arg)
+				return inv, fmt.Errorf("option %s is not known here; only jobs that have a shadow, that a startd has fetched, and a schedd's of the local universe are run", arg)
 			}
 		}
 		values, known := daemonOptions[arg]
@@ -115,10 +115,12 @@ func parseInvocation(args []string) (invocation, error) {
 	}
 	switch {
 	case local.schedd == "" && local.input == "":
-	case local.schedd == "":
-		return inv, errors.New("option -job-input-ad asks for a job of a file; only a schedd's jobs of the local universe, with -schedd-addr, have their ad there")
 	case local.input != "-":
-		return inv, fmt.Errorf("option -schedd-addr needs -job-input-ad -, and not %q: a schedd passes the job's ad on standard input", local.input)
+		return inv, fmt.Errorf("option -job-input-ad is %q, and has to be -: a schedd, or a startd that fetches work, passes the job's ad on standard input", local.input)
+	case local.schedd == "" && inv.submitHost != "":
+		return inv, fmt.Errorf("option -job-input-ad is for jobs without a shadow, and %q names one", inv.submitHost)
+	case local.schedd == "":
+		inv.fetched = true
 	default:
 		inv.local = &local
 	}

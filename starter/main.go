@@ -138,9 +138,12 @@ func run(args, env []string) int {
 	program, _ := os.Executable()
 	log.Start(daemonlog.Banner{Program: program, Version: condorVersion(cfg), Platform: platform(), LocalName: inv.localName, Sources: cfg.Sources()})
 	code := 0
-	if inv.local != nil {
+	switch {
+	case inv.local != nil:
 		code = runLocal(ctx, inv, cfg, env, log)
-	} else {
+	case inv.fetched:
+		code = runFetched(ctx, inv, cfg, env, log)
+	default:
 		code = activate(ctx, inv, cfg, env, log)
 	}
 	log.Exiting(code)
@@ -155,15 +158,22 @@ func activate(ctx context.Context, inv invocation, cfg *config.Config, env []str
 		log.Error("Cannot take this activation over from the startd", "error", err)
 		return activation.ExitGeneral
 	}
+	return activation.Run(ctx, activationOf(inv, cfg, env, set, file))
+}
+
+// activationOf are the options of an activation.
+func activationOf(inv invocation, cfg *config.Config, env []string, set settings.Settings, file *daemonlog.Log) activation.Options {
+	log := logger(file)
 	var made calls
-	return activation.Run(ctx, activation.Options{
+	return activation.Options{
 		Slot: inv.slot(set.Condor.ResourcePrefix), SubmitHost: inv.submitHost, LogSuffix: inv.logSuffix, JobLog: inv.jobLog,
 		Version: condorVersion(cfg), Env: env, Settings: set, Pod: podOf(set), GPUs: gpusOf(set), Host: hostOf(set),
 		NewBackend: func(ctx context.Context) (payload.Backend, error) { return newBackend(ctx, set, cfg, &made, log) },
+		Inherit:    startd.Inherit,
 		Registries: usersRegistries(set, log),
 		Note:       journal.Journal{StateDir: set.StateDir()}.Write,
 		Calls:      made.soFar,
 		Rest:       rest,
 		LogFile:    file, Log: log,
-	})
+	}
 }

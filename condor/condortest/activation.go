@@ -28,9 +28,9 @@ type Activation struct {
 	private        string
 	address        string // of the starter
 	listener       *net.TCPListener
-	syscall        *cedar.Stream
-	update         net.Conn // the starter's end
-	peer           net.Conn // the startd's
+	syscall        *cedar.Stream // nil for a job without a shadow
+	update         net.Conn      // the starter's end
+	peer           net.Conn      // the startd's
 
 	mu     sync.Mutex
 	handed bool
@@ -44,11 +44,21 @@ func (d *Startd) Activate(t testing.TB, s *Shadow) *Activation {
 	return a
 }
 
+// Fetch makes what a starter inherits whose job the startd has fetched itself: there is no shadow. The job's ad is the test's.
+func (d *Startd) Fetch(t testing.TB) *Activation {
+	t.Helper()
+	a, err := d.activation(t.Context(), nil)
+	must(t, err)
+	return a
+}
+
 func (d *Startd) activation(ctx context.Context, s *Shadow) (*Activation, error) {
 	a := &Activation{startd: d}
 	var err error
-	if a.syscall, err = d.admit(ctx, s); err != nil {
-		return nil, err
+	if s != nil {
+		if a.syscall, err = d.admit(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	if err := a.makeSessions(); err != nil {
 		return nil, err
@@ -111,9 +121,12 @@ const SplitClaim = "<127.0.0.1:1>#1#2#split"
 // overlay, and since 24.9.2 what is secret.
 func (d *Startd) introduce(st *cedar.Stream, s *Shadow) error {
 	machine := d.Machine()
-	s.mu.Lock()
-	claim := s.claim
-	s.mu.Unlock()
+	claim := cedar.ClaimID{SessionID: "<127.0.0.1:1>#1#1", Public: "<127.0.0.1:1>#1#1", Key: "fetched"}
+	if s != nil {
+		s.mu.Lock()
+		claim = s.claim
+		s.mu.Unlock()
+	}
 	if machine.Has("PublicClaimId") {
 		machine.SetString("PublicClaimId", claim.Public+"#...")
 	}
@@ -208,17 +221,21 @@ func (a *Activation) hand(t testing.TB, number func(fd int) int) []string {
 	a.handed = true
 	update, err := descriptor(a.update)
 	must(t, err)
-	calls, err := descriptor(a.syscall.Conn())
-	must(t, err)
 	port, err := descriptor(a.listener)
 	must(t, err)
 	updateText, err := cedar.NewStream(a.update).Serialize(number(update))
 	must(t, err)
-	callsText, err := a.syscall.Serialize(number(calls))
-	must(t, err)
+	connections := "1 " + updateText
+	if a.syscall != nil {
+		calls, err := descriptor(a.syscall.Conn())
+		must(t, err)
+		callsText, err := a.syscall.Serialize(number(calls))
+		must(t, err)
+		connections += " 1 " + callsText
+	}
 	a.drop()
 	env := []string{
-		fmt.Sprintf("CONDOR_INHERIT=%d %s 1 %s 1 %s 0 1 %d*2*0*0*0*0***1**0*0*0*0*0*0*0* 0", a.startd.pid, a.startd.address, updateText, callsText, number(port)),
+		fmt.Sprintf("CONDOR_INHERIT=%d %s %s 0 1 %d*2*0*0*0*0***1**0*0*0*0*0*0*0* 0", a.startd.pid, a.startd.address, connections, number(port)),
 		fmt.Sprintf("CONDOR_PARENT_ID=localhost:%d:1795253046", a.startd.pid),
 	}
 	if !a.startd.options.NoSessions {
@@ -244,7 +261,9 @@ func descriptor(s any) (int, error) {
 // drop closes the starter's ends in the startd, as a startd does that has spawned it.
 func (a *Activation) drop() {
 	a.update.Close()
-	a.syscall.Conn().Close()
+	if a.syscall != nil {
+		a.syscall.Conn().Close()
+	}
 	a.listener.Close()
 }
 

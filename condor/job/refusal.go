@@ -40,7 +40,7 @@ var refusals = []wish{
 	// The stock starter writes wherever the job's user may, or not at all (starter.cpp:OpenManifestFile).
 	{"manifest_dir", manifestOutside, holdNotStarted,
 		"it names no directory below the job's sandbox; name one, or leave it out and write manifest = True"},
-	{"+StarterUserLog", hasText("StarterUserLog"), holdNotStarted, // local_user_log.cpp:initFromJobAd
+	{"+StarterUserLog", logBesideShadow, holdNotStarted, // local_user_log.cpp:initFromJobAd
 		"no event log is written in the sandbox; leave it out, and read the one of the submit command log ="},
 	{"+RequestedChroot", hasText("RequestedChroot"), holdNotStarted, // vanilla_proc.cpp:StartJob, until 23.10
 		"no other root directory can be chosen; leave it out, and name an image (universe = docker)"},
@@ -112,6 +112,11 @@ func isTrue(name string) func(*classads.Ad, Info) bool {
 
 func isNumber(name string) func(*classads.Ad, Info) bool {
 	return func(ad *classads.Ad, _ Info) bool { return ad.IntOr(name, 0) != 0 }
+}
+
+// logBesideShadow is for jobs that have a shadow, which writes their log. For work that the startd fetched, starter/standin does.
+func logBesideShadow(ad *classads.Ad, i Info) bool {
+	return i.ShadowAddress != "" && ad.StringOr("StarterUserLog", "") != ""
 }
 
 func groupOfSharedFiles(ad *classads.Ad, i Info) bool {

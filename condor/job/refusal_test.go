@@ -9,6 +9,7 @@ func TestRefused(t *testing.T) {
 	tests := map[string]struct {
 		ad      string
 		without bool // without file transfer
+		alone   bool // without a shadow
 		beside  bool // not in a pod
 		code    int  // 0: it runs
 		names   []string
@@ -30,6 +31,7 @@ func TestRefused(t *testing.T) {
 		"not stopped at exec":           {ad: "SuspendJobAtExec = false"},
 		"a tool and a stop":             {ad: "ToolDaemonCmd = \"t\"\nSuspendJobAtExec = true", code: 6, names: []string{"tool_daemon_cmd", "suspend_job_at_exec"}},
 		"a log beside the job":          {ad: `StarterUserLog = "log"`, code: 6, names: []string{"StarterUserLog", "log ="}},
+		"a log without a shadow":        {ad: `StarterUserLog = "log"`, alone: true},
 		"the form of no log":            {ad: "StarterUserLogUseXML = true"},
 		"a log that is no text":         {ad: "StarterUserLog = 7"},
 		"an encrypted sandbox":          {ad: "EncryptExecuteDirectory = true", code: 6, names: []string{"encrypt_execute_directory"}},
@@ -61,7 +63,7 @@ func TestRefused(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			ad := mustAd(t, tt.ad)
-			err := Refused(ad, Info{Universe: Universe(ad.IntOr("JobUniverse", 5)), FileTransfer: !tt.without}, !tt.beside)
+			err := Refused(ad, Info{ShadowAddress: map[bool]string{false: "<127.0.0.1:1>"}[tt.alone], Universe: Universe(ad.IntOr("JobUniverse", 5)), FileTransfer: !tt.without}, !tt.beside)
 			if tt.code == 0 {
 				if err != nil {
 					t.Errorf("the job is refused: %v", err)

@@ -110,6 +110,16 @@ func InheritFromSchedd(env []string) (*Inheritance, error) {
 	return takeOver(env, text, 0)
 }
 
+// InheritWithoutShadow takes over what a startd hands down to a starter whose job has no shadow, since the startd fetched it itself: one
+// connection, for updates (condor_startd.V6/Starter.cpp:execJobPipeStarter). The caller puts something in the place of Syscall.
+func InheritWithoutShadow(env []string) (*Inheritance, error) {
+	text := getenv(env, envInherit)
+	if text == "" {
+		return nil, fmt.Errorf("%s is not set; a starter with -job-input-ad is started by condor_startd, for work that a FETCH_WORK hook gave it", envInherit)
+	}
+	return takeOver(env, text, 1)
+}
+
 func takeOver(env []string, text string, connections int) (*Inheritance, error) {
 	h := &Inheritance{ParentID: getenv(env, "CONDOR_PARENT_ID")}
 	err := h.take(text, connections)
@@ -167,7 +177,7 @@ func (h *Inheritance) take(text string, connections int) error {
 	var streams []*cedar.Stream
 	err = t.list(func(socket string) error {
 		if len(streams) == connections {
-			return fmt.Errorf("more than %d connections are handed down; a startd hands down two for a job with a shadow, a schedd none for one without", connections)
+			return fmt.Errorf("more than %d connections are handed down; a startd hands down two for a job with a shadow and one for work that it fetched, a schedd none", connections)
 		}
 		s, err := cedar.Adopt(socket)
 		if err == nil {
@@ -182,7 +192,7 @@ func (h *Inheritance) take(text string, connections int) error {
 		h.Syscall = streams[1]
 	}
 	if err == nil && len(streams) < connections {
-		err = fmt.Errorf("%d connections are handed down instead of two, to the startd and to the shadow; jobs without a shadow cannot run here", len(streams))
+		err = fmt.Errorf("%d connections are handed down, %d were expected: to the startd, and to the shadow of a job that has one", len(streams), connections)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: connections: %w", envInherit, err)

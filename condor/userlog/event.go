@@ -16,6 +16,8 @@ const (
 	NumberExecute     Number = 1
 	NumberEvicted     Number = 4
 	NumberTerminated  Number = 5
+	NumberSuspended   Number = 10
+	NumberUnsuspended Number = 11
 	NumberRemoteError Number = 21
 	numberInformation Number = 28
 )
@@ -25,6 +27,8 @@ var names = map[Number][2]string{
 	NumberExecute:     {"ULOG_EXECUTE", "ExecuteEvent"},
 	NumberEvicted:     {"ULOG_JOB_EVICTED", "JobEvictedEvent"},
 	NumberTerminated:  {"ULOG_JOB_TERMINATED", "JobTerminatedEvent"},
+	NumberSuspended:   {"ULOG_JOB_SUSPENDED", "JobSuspendedEvent"},
+	NumberUnsuspended: {"ULOG_JOB_UNSUSPENDED", "JobUnsuspendedEvent"},
 	NumberRemoteError: {"ULOG_REMOTE_ERROR", "RemoteErrorEvent"},
 	numberInformation: {"ULOG_JOB_AD_INFORMATION", "JobAdInformationEvent"},
 }
@@ -163,6 +167,22 @@ func (e Evicted) attributes(ad *classads.Ad) {
 		}
 	}
 }
+
+// Suspended says that the job's processes were stopped (JobSuspendedEvent).
+type Suspended struct{ Processes int }
+
+func (e Suspended) number() Number { return NumberSuspended }
+func (e Suspended) body() string {
+	return fmt.Sprintf("Job was suspended.\n\tNumber of processes actually suspended: %d\n", e.Processes)
+}
+func (e Suspended) attributes(ad *classads.Ad) { ad.SetInt("NumberOfPIDs", int64(e.Processes)) }
+
+// Unsuspended says that they go on (JobUnsuspendedEvent).
+type Unsuspended struct{}
+
+func (e Unsuspended) number() Number          { return NumberUnsuspended }
+func (e Unsuspended) body() string            { return "Job was unsuspended.\n" }
+func (e Unsuspended) attributes(*classads.Ad) {}
 
 // RemoteError says why the job cannot go on (RemoteErrorEvent).
 type RemoteError struct{ Host, Message string }

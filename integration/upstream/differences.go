@@ -14,8 +14,6 @@ type reason struct {
 
 // differ are the reasons of cases that end in one way under the stock starter, and in another under ours.
 var differ = []reason{
-	{test: "fetch_work_pslot.run", why: fetched},
-	{test: "fetch_work_static_slot.run", why: fetched},
 	{test: "test_hook_status_msg", user: asSudo, why: "The hooks' files may be run only by the user of the tests. " + usersOfTheirOwn},
 	{test: "test_job_env", user: asSudo, cases: []string{"test_job_env"}, why: "The job's output, without file transfer, belongs where only its user may write. " + usersOfTheirOwn},
 	{test: "starter_breaks_resource.run", why: "TEST_JOB_CAN_BREAK_SLOT, a knob only for this test, has no effect (docs/developer/stock-names.md)."},
@@ -37,7 +35,6 @@ var differ = []reason{
 }
 
 const (
-	fetched         = "The startd fetches work by a hook, and starts the starter without a shadow. Ours always needs one (docs/admin/plain.md)."
 	flat            = "The pool has STARTER_NESTED_SCRATCH = False, with which ours offers no common files (docs/admin/transfer.md); the files come with each job."
 	leftBehind      = "Without root, the stock starter leaves some of the job's processes behind. Ours leaves none."
 	noGlump         = "With root, the pool's jobs are to run as a user of that machine (glump) whom the root file system lacks."

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -124,6 +123,10 @@ type Options struct {
 	GPUs       podgpus.Pod
 	Host       *hostprog.Host
 	NewBackend func(ctx context.Context) (payload.Backend, error)
+	// Inherit takes over what the startd handed down, a connection to the shadow with it.
+	Inherit func(env []string) (*startd.Inheritance, error)
+	// Alone says that the job has no shadow: the hook for its end hears of each end.
+	Alone bool
 	// Registries are asked for images that only a job's user may pull; nil if nobody can.
 	Registries userimage.Registries
 	// Note appends an event to the journal for the pod's operator; nil for none.
@@ -145,7 +148,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	a.gauges.size = usage.NewSandboxSize(log)
 	a.gauges.meter = usage.NewMeter(usage.Knobs(o.Settings.Condor.Measuring), log)
 	a.job = payloadrun.Job{
-		Name: fmt.Sprintf("%s-%d-%s", safeName(o.Slot), os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36)),
+		Name: payloadrun.NewName(o.Slot),
 		Slot: o.Slot, Settings: o.Settings, Environ: startd.ScrubEnv(o.Env), Log: log, Given: a.given,
 	}
 	a.proxies.Log = log
@@ -157,7 +160,7 @@ func newActivation(ctx context.Context, o Options) (*activation, error) {
 	a.work.scripts = payloadrun.Scripts{Job: &a.job, WrapperFailure: a.site.wrapper.Failure}
 	a.health = o.Pod.Observe(o.Slot, log)
 	var err error
-	if a.peers.inherited, err = startd.Inherit(o.Env); err != nil {
+	if a.peers.inherited, err = o.Inherit(o.Env); err != nil {
 		return nil, err
 	}
 	for _, remark := range a.opt.Settings.Remarks() {
@@ -204,15 +207,4 @@ func (a *activation) meetPeers() {
 	a.desk = visitors.New(visitors.Options{
 		Sessions: a.peers.sessions, Config: a.opt.Settings.Config, KeygenArg: a.opt.Settings.Condor.KeygenArgs, Address: a.peers.address, Suspended: a.work.suspended.Load, Log: a.log,
 	})
-}
-
-// safeName replaces what may not be part of a file's name.
-func safeName(s string) string {
-	safe := []byte(s)
-	for i, c := range safe {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
-			safe[i] = '_'
-		}
-	}
-	return string(safe)
 }

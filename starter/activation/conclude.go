@@ -71,6 +71,9 @@ func (a *activation) giveUp(ctx context.Context, err error) int {
 	if !a.isDataSlot() { // whose failure says nothing of the containers
 		a.health.Failed(failure.Blame(err, a.work.run != nil))
 	}
+	if a.opt.Alone { // as stock (StarterHookMgr.cpp, starter.cpp:RemoteShutdownFast)
+		a.exitHook(ctx)
+	}
 	f := failure.Of(err)
 	a.log.Error("The job cannot go on", "error", failure.OneLine(f), "code", f.Code, "subcode", f.Subcode)
 	a.report(ctx, shadow.RemoteError{Message: f.Error(), Code: f.Code, Subcode: f.Subcode, Critical: true})
@@ -147,6 +150,9 @@ func (a *activation) exitHook(ctx context.Context) {
 	reason := "exit" // an order that came when the job had ended changes nothing
 	if a.work.run == nil || a.work.run.Ordered() {
 		reason = hooks.Reason(ended)
+	}
+	if a.opt.Alone && a.notes.failed != nil && ended == nil {
+		reason = hooks.Reason(&orders.Demand{})
 	}
 	a.site.hooks.Exit(ctx, about, reason)
 }

@@ -38,21 +38,26 @@ func (a *activation) register(ctx context.Context) error {
 	if a.job.Info, err = job.Read(a.job.Ad, domain); err != nil {
 		return fmt.Errorf("the shadow sent a job that cannot be run: %w", err)
 	}
-	if peer, err := version.Parse(a.job.Info.ShadowVersion); err != nil {
-		a.log.Warn("The shadow's version is not known; only calls that every shadow knows are made", "error", err)
-	} else {
+	if peer, err := version.Parse(a.job.Info.ShadowVersion); err == nil {
 		a.peers.shadow.SetVersion(peer)
+	} else if !a.opt.Alone {
+		a.log.Warn("The shadow's version is not known; only calls that every shadow knows are made", "error", err)
 	}
 	a.noteBegin()
-	a.log.Info(job.LineShadow(a.job.Info.ShadowAddress))
-	a.log.Info("Submitting machine is \"" + a.opt.SubmitHost + "\"")
-
+	if a.opt.Alone {
+		a.job.Info.Lease = 0 // nobody can come back
+	} else {
+		a.log.Info(job.LineShadow(a.job.Info.ShadowAddress))
+		a.log.Info("Submitting machine is \"" + a.opt.SubmitHost + "\"")
+	}
 	if err := a.peers.shadow.RegisterStarterInfo(ctx, a.introduce(true)); err != nil {
 		return fmt.Errorf("register with the shadow: %w", err)
 	}
 	a.peers.side.Know(a.job.Ad, a.job.Info, a.introduce(false))
-	if err := a.peers.openSessions(ctx, a.log); err != nil {
-		return err
+	if !a.opt.Alone {
+		if err := a.peers.openSessions(ctx, a.log); err != nil {
+			return err
+		}
 	}
 	if refused := job.Refused(a.job.Ad, a.job.Info, a.opt.Settings.InPod()); refused != nil {
 		return refused // before any file is moved

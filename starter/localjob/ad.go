@@ -1,12 +1,9 @@
 package localjob
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,43 +18,6 @@ import (
 	"podstarter/sandbox"
 	"podstarter/starter/payloadrun"
 )
-
-// Bounds of an ad, in bytes.
-const (
-	maxAd   = 16 << 20
-	maxLine = 4 << 20
-)
-
-// readAd reads an ad of lines "Name = expression". As with stock, a line that is no attribute is logged and left out
-// (jic_local_file.cpp:readClassAdFromFile).
-func readAd(from io.Reader, log *slog.Logger) (*classads.Ad, error) {
-	ad := classads.NewAd()
-	counted := &io.LimitedReader{R: from, N: maxAd}
-	lines := bufio.NewScanner(counted)
-	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
-	for lines.Scan() {
-		line := strings.TrimSpace(lines.Text())
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		one, err := classads.ParseOld(line)
-		if err != nil {
-			name, _, _ := strings.Cut(line, "=")
-			log.Error("A line of the job's ad is not understood and left out", "attribute", fmt.Sprintf("%.80q", strings.TrimSpace(name)))
-			continue
-		}
-		ad.Update(one)
-	}
-	switch err := lines.Err(); {
-	case err != nil:
-		return nil, fmt.Errorf("read the job's ad: %w", err)
-	case counted.N <= 0:
-		return nil, fmt.Errorf("read the job's ad: it has more than %d bytes", maxAd)
-	case ad.Len() == 0:
-		return nil, errors.New("read the job's ad: standard input has none; a schedd passes it there")
-	}
-	return ad, nil
-}
 
 // owner is who the job runs as.
 type owner struct {

@@ -7,45 +7,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"podstarter/condor/job"
 	"podstarter/localexec"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
-func TestReadAd(t *testing.T) {
-	tests := map[string]struct {
-		text, want string
-		bad        bool
-	}{
-		"attributes":       {text: "A = 1\n\n# a comment\nB = \"x\"\r\n", want: "A = 1\nB = \"x\"\n"},
-		"the last counts":  {text: "A = 1\nA = 2\n", want: "A = 2\n"},
-		"one not readable": {text: "A = 1\nB = (\nC = 3", want: "A = 1\nC = 3\n"},
-		"nothing":          {text: "", bad: true},
-		"nothing readable": {text: "(\n", bad: true},
-		"a line without end": {
-			text: "A = \"" + strings.Repeat("x", maxLine) + "\"", bad: true},
-		"too much": {text: strings.Repeat("A = 1\n", maxAd/6+2), bad: true},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			ad, err := readAd(strings.NewReader(tt.text), quiet)
-			if (err != nil) != tt.bad {
-				t.Fatalf("got %v", err)
-			}
-			if tt.bad {
-				return
-			}
-			if diff := cmp.Diff(tt.want, ad.FormatSorted()); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-}
-
 func FuzzReadAd(f *testing.F) {
 	f.Add("A = 1\n#\nB = [ x = {1, \"\\\"\"} ]\n\n=\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		ad, err := readAd(strings.NewReader(text), quiet)
+		ad, err := job.ReadLines(strings.NewReader(text), quiet)
 		if err != nil {
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"time"
 
 	"podstarter/classads"
@@ -83,7 +82,7 @@ func (l *life) prepare(ctx context.Context) error {
 	}
 	files := l.owner.files()
 	l.job = payloadrun.Job{
-		Name: fmt.Sprintf("local-%d-%s", os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36)), Settings: set, Environ: startd.ScrubEnv(l.opt.Env), Log: l.log,
+		Name: payloadrun.NewName("local"), Settings: set, Environ: startd.ScrubEnv(l.opt.Env), Log: l.log,
 		Ad: l.ad, Machine: classads.NewAd(), Info: info, UID: os.Getuid(), GID: os.Getgid(), Given: l.given,
 	}
 	if a := l.owner.account; a != nil {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"podstarter/condor/daemonlog"
+	"podstarter/condor/job"
 	"podstarter/condor/jobpolicy"
 	"podstarter/condor/qmgmt"
 	"podstarter/condor/startd"
@@ -154,7 +155,7 @@ func take(ctx context.Context, o Options) (*life, error) {
 			return nil, err
 		}
 	}
-	if l.ad, err = readAd(o.Input, l.log); err != nil {
+	if l.ad, err = job.ReadLines(o.Input, l.log); err != nil {
 		return nil, err
 	}
 	l.ad = l.ad.Public() // the rest is the schedd's, and the job may ask for attributes in its log

@@ -4,12 +4,24 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"podstarter/classads"
 	"podstarter/condor/job"
 	"podstarter/sandbox"
 )
+
+// NewName is a name for a run of a job in a slot, which no other run on this machine has, and which can be part of a file's name.
+func NewName(slot string) string {
+	safe := []byte(slot)
+	for i, c := range safe {
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' {
+			safe[i] = '_'
+		}
+	}
+	return fmt.Sprintf("%s-%d-%s", safe, os.Getpid(), strconv.FormatInt(time.Now().UnixNano(), 36))
+}
 
 // FilesOwner is the payload's user for the sandbox; a starter without root's rights
 // has no other user than its own.

@@ -135,7 +135,7 @@ func (w *world) configure() {
 	w.options = activation.Options{
 		Slot: "slot1_1", SubmitHost: "submit.invalid", Version: set.Condor.Version, Settings: set, Log: log,
 		Pod:  podhealth.Pod{StateDir: set.StateDir(), PublishDir: set.Condor.Lock, LongestRest: set.MaxRest},
-		Note: w.notes.note,
+		Note: w.notes.note, Inherit: startd.Inherit,
 		Host: hostprog.New(hostprog.Options{SeparateUsers: set.SeparateUsers(), Paths: set.ProgramPaths}),
 		NewBackend: func(context.Context) (payload.Backend, error) {
 			b, err := localexec.New(localexec.Options{Dir: set.StateDir(), UID: set.PayloadUID, Users: 1, Log: log})
