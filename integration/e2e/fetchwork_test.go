@@ -167,12 +167,17 @@ func compareFetched(t *testing.T, stock, ours map[string]map[string][]string, us
 			continue
 		}
 		for subject := range ours[job] {
+			if subject == "update" {
+				continue
+			}
 			if _, there := stock[job][subject]; !there {
 				t.Errorf("%s: only ours has %q: %q", job, subject, ours[job][subject])
 			}
 		}
 		for subject, lines := range stock[job] {
 			switch {
+			case subject == "update" && job != "suspended": // a hook for updates may be killed with what is left of a short job
+				continue
 			case subject == "prepare.user":
 				if got := strings.Join(ours[job][subject], " "); got != user {
 					t.Errorf("%s: the hook runs as user %q, want %s", job, got, user)
