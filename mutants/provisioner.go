@@ -162,8 +162,8 @@ var provisionerMutants = []mutant{
 	{
 		Name:  "a cluster of several groups teaches one of them",
 		File:  "provisioner/runtimes/runtimes.go",
-		Old:   "h.group, h.seen = \"\", now",
-		New:   "h.seen = now",
+		Old:   "			case h.group != g.ID:\n				h.group = \"\"\n",
+		New:   "",
 		Tests: inProvisioner("runtimes", "TestClusterOfSeveralGroups"),
 	},
 	{
