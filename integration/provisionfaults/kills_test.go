@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -123,18 +124,15 @@ func (s *site) fewer(idle, n int) int {
 	if n = min(n, idle); n == 0 {
 		return idle
 	}
-	ids := strings.Fields(condor.must(s.t, "", "", "condor_q", "-allusers", "-name", condor.schedds[one], "-constraint", fmt.Sprintf("ProvisionTest == %q", s.name),
-		"-af", "ClusterId", "-limit", strconv.Itoa(idle)))
-	procs := strings.Fields(condor.must(s.t, "", "", "condor_q", "-allusers", "-name", condor.schedds[one], "-constraint", fmt.Sprintf("ProvisionTest == %q", s.name),
-		"-af", "ProcId", "-limit", strconv.Itoa(idle)))
-	if len(ids) != idle || len(procs) != idle {
+	// What was removed a moment ago may still be in the queue.
+	ids := strings.Fields(condor.must(s.t, "", "", "condor_q", "-allusers", "-name", condor.schedds[one],
+		"-constraint", fmt.Sprintf("JobStatus == 1 && ProvisionTest == %q", s.name), "-af:j", "JobStatus"))
+	ids = slices.DeleteFunc(ids, func(field string) bool { return !strings.Contains(field, ".") })
+	if len(ids) != idle {
 		s.t.Fatalf("the schedd has %d jobs, and should have %d", len(ids), idle)
 	}
 	args := []string{"condor_rm", "-name", condor.schedds[one]}
-	for i := range n {
-		args = append(args, ids[i]+"."+procs[i])
-	}
-	condor.must(s.t, "", "", args...)
+	condor.must(s.t, "", "", append(args, ids[:n]...)...)
 	return idle - n
 }
 
