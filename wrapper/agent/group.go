@@ -37,14 +37,8 @@ func (g *group) attributes() *syscall.SysProcAttr {
 	return sys
 }
 
-// figures reads the group's figures, and the limits of the groups above.
-func (g *group) figures() *cgroup {
-	c := &cgroup{version: 2, dirs: map[string]string{"": g.dir}}
-	for dir := filepath.Dir(g.dir); !isTop(dir, "") && dir != "/"; dir = filepath.Dir(dir) {
-		c.above = append(c.above, dir)
-	}
-	return c
-}
+// figures reads the group's figures. The limits of groups above are the machine's, as under the stock starter, and not the payload's.
+func (g *group) figures() *cgroup { return &cgroup{version: 2, dirs: map[string]string{"": g.dir}} }
 
 // openFigures finds the payload's control group: its own, or that of the container. Beside other programs, without a group of its own, it has
 // none.
