@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
+	"podstarter/localexec/group"
 	"podstarter/payload"
 	"podstarter/payload/procfamily"
 )
@@ -32,6 +34,8 @@ type Options struct {
 	Mounts bool
 	// Processes says that payloads are to have PID namespaces of their own, for Audit. Which payload has one is in the request.
 	Processes bool
+	// Groups says where payloads get control groups, if their requests ask for one. It has no effect with As.
+	Groups group.Site
 	// Program is the file to run as the wrapper; "" is this program.
 	Program string
 	// Runtime is the machine's runtime of images, for Audit and Probe.
@@ -57,6 +61,7 @@ type Backend struct {
 	as      *Account
 	runtime Runtime
 	mounts  bool // wrappers have mount namespaces of their own
+	groups  group.Site
 	capable bool // this process may make namespaces
 	wanted  bool // payloads are to have PID namespaces
 }
@@ -67,7 +72,7 @@ const self = "/proc/self/exe"
 // New makes a backend that runs wrappers beside this process. An error means that the
 // options are wrong.
 func New(o Options) (*Backend, error) {
-	b := &Backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0, as: o.As, runtime: o.Runtime}
+	b := &Backend{dir: o.Dir, uid: o.UID, users: o.Users, program: o.Program, log: o.Log, root: os.Geteuid() == 0, as: o.As, runtime: o.Runtime, groups: o.Groups}
 	if b.program == "" {
 		b.program = self
 	}
@@ -104,7 +109,7 @@ func (b *Backend) Check(context.Context) ([]string, error) { return nil, nil }
 
 // Audit implements payload.Backend.
 func (b *Backend) Audit(ctx context.Context) []payload.Finding {
-	return append([]payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter"}}, append(b.auditProcesses(ctx), b.auditRuntime(ctx)...)...)
+	return append([]payload.Finding{{Grade: payload.OK, What: "payloads", Detail: "run beside the starter"}}, slices.Concat(b.auditGroups(), b.auditProcesses(ctx), b.auditRuntime(ctx))...)
 }
 
 // Lease implements payload.Backend. It takes a user ID for one activation. If all are

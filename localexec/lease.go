@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"podstarter/localexec/group"
 	"podstarter/payload"
 )
 
@@ -18,7 +19,9 @@ type lease struct {
 	uid, gid  int
 	lock      *os.File // nil without root
 	container *container
-	dir       string // control directory, "" before Bind
+	dir       string       // control directory, "" before Bind
+	group     *group.Group // of the payload; nil before Bind, and where none can be made
+	place     *group.Place // of that
 	filesOnly bool
 	released  bool
 }
@@ -29,7 +32,7 @@ func (l *lease) Owner() (uid, gid int) { return l.uid, l.gid }
 // Bind implements payload.Lease. It starts a wrapper. It refuses a request for an image
 // with a *[payload.Verdict] that blames the user.
 func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Container, error) {
-	if err := l.prepare(req); err != nil {
+	if err := l.prepare(ctx, req); err != nil {
 		return nil, err
 	}
 	if req.OwnProcesses {
@@ -43,7 +46,7 @@ func (l *lease) Bind(ctx context.Context, req payload.BindRequest) (payload.Cont
 }
 
 // prepare checks a request and makes the control directory.
-func (l *lease) prepare(req payload.BindRequest) error {
+func (l *lease) prepare(ctx context.Context, req payload.BindRequest) error {
 	if l.filesOnly {
 		return errors.New("start a wrapper: the lease is for files only")
 	}
@@ -63,7 +66,7 @@ func (l *lease) prepare(req payload.BindRequest) error {
 	if err := l.giveDirectory(); err != nil {
 		return siteTrouble("cannot make a control directory", err)
 	}
-	return nil
+	return l.makeGroup(ctx, req.Group)
 }
 
 // bind starts the wrapper and waits until it answers.
@@ -106,6 +109,7 @@ func (l *lease) Release(ctx context.Context) error {
 		errs = append(errs, l.container.end(ctx))
 		l.container = nil
 	}
+	errs = append(errs, l.removeGroup(ctx))
 	if l.lock != nil {
 		errs = append(errs, l.killLeftovers(ctx))
 		errs = append(errs, freeUser(l.lock, errors.Join(errs...) == nil))

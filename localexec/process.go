@@ -36,6 +36,9 @@ func startWrapper(l *lease, nonce string, ownProcesses bool) (*process, error) {
 	// Not the starter's environment: it may hold secrets, and the wrapper would pass it on
 	// as the image's.
 	cmd.Env = []string{payload.NonceEnv + "=" + nonce}
+	if l.group != nil {
+		cmd.Args = append(cmd.Args, "-group", l.group.Path())
+	}
 	if l.lock != nil {
 		cmd.ExtraFiles = []*os.File{l.lock}
 	}

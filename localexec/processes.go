@@ -58,7 +58,7 @@ func (b *Backend) tryProcesses(ctx context.Context) error {
 		return err
 	}
 	l := got.(*lease)
-	if err = l.prepare(payload.BindRequest{Activation: fmt.Sprintf("processes-%d", os.Getpid())}); err == nil {
+	if err = l.prepare(ctx, payload.BindRequest{Activation: fmt.Sprintf("processes-%d", os.Getpid())}); err == nil {
 		_, err = l.bindInNamespace(ctx)
 	}
 	return errors.Join(err, l.Release(context.WithoutCancel(ctx)))

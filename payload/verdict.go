@@ -27,6 +27,8 @@ type BindRequest struct {
 	// Size is what the job's slot was provisioned with. A backend that can gives the
 	// container so much; 0 is not known.
 	Size Size
+	// Group, if not nil, is the control group that a backend without containers gives the payload, where the machine allows it.
+	Group *Group
 	// Fill, if not nil, writes files over those of the image before the container counts as
 	// bound; its error is Bind's. It is not called for a container that has them already.
 	Fill func(ctx context.Context, w Wrapper) error

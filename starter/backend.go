@@ -50,7 +50,7 @@ func newBackend(ctx context.Context, set settings.Settings, cfg *config.Config, 
 func newLocalBackend(set settings.Settings, log *slog.Logger) (*localexec.Backend, error) {
 	knobs := set.Condor.Apptainer
 	return localexec.New(localexec.Options{
-		Dir: set.StateDir(), UID: set.PayloadUID, Users: localUsers, Log: log, Mounts: payloadrun.MayMount(set), Processes: set.OwnProcesses(),
+		Dir: set.StateDir(), UID: set.PayloadUID, Users: localUsers, Log: log, Mounts: payloadrun.MayMount(set), Processes: set.OwnProcesses(), Groups: payloadrun.GroupsOf(set),
 		Runtime: localexec.Runtime{Site: payloadrun.SiteOf(set), Images: apptainer.Images{Sandbox: knobs.TestSandbox, SIF: knobs.TestSIF, Timeout: knobs.TestTimeout, PIDNamespaces: knobs.PIDNamespaces}},
 	})
 }

@@ -72,7 +72,7 @@ func TestControlGroups(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { // both mostly wait
 		var err error
-		stock, err = stockMemory(t.Context())
+		stock, err = memoryOnMachine(t.Context(), "/usr/sbin/condor_starter")
 		ended <- err
 	}()
 	for _, c := range memoryCases {
@@ -89,8 +89,8 @@ func TestControlGroups(t *testing.T) {
 	}
 }
 
-// stockMemory runs the cases under the stock starter.
-func stockMemory(ctx context.Context) (map[string]string, error) {
+// memoryOnMachine runs the cases under a starter on a machine of its own.
+func memoryOnMachine(ctx context.Context, starter string) (map[string]string, error) {
 	program := probe.Content
 	if probe.Link != "" {
 		var err error
@@ -102,7 +102,55 @@ func stockMemory(ctx context.Context) (map[string]string, error) {
 	if _, err := pool.EPInput(ctx, harness.Ours, bytes.NewReader(program), "sh", "-c", `cat >"$1" && chmod 755 "$1"`, "sh", there); err != nil {
 		return nil, err
 	}
-	return onMachine(ctx, controlGroups, "/usr/sbin/condor_starter", there, polled)
+	return onMachine(ctx, controlGroups, starter, there, polled)
+}
+
+// TestControlGroupsWithoutPod: on a machine of its own, where the stock starter makes a control group for each job, so does this one. Limit, figures, and
+// what becomes of a job that uses too much, are those of the stock starter; no group stays.
+func TestControlGroupsWithoutPod(t *testing.T) {
+	oursOnly(t)
+	starter, err := pool.Config(t.Context(), side, "STARTER")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, err := memoryOnMachine(t.Context(), starter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range memoryCases {
+		t.Run(c.name, func(t *testing.T) { c.plain(t, ours[c.name]) })
+	}
+	if ours["left"] != "" {
+		t.Errorf("control groups are left:\n%s", ours["left"])
+	}
+	if t.Failed() {
+		t.Log(ours["log"])
+	}
+}
+
+// plain looks at what our starter made of it on a machine of its own.
+func (c memoryCase) plain(t *testing.T, printed string) {
+	t.Log(printed)
+	words, code := strings.TrimSuffix(overLimit, "  Consider resubmitting with a higher request_memory."), "\tCode 34 Subcode 102\n"
+	switch {
+	case c.returned:
+		if !strings.Contains(printed, nodeFull) || strings.Contains(printed, "012 (") {
+			t.Errorf("it did not go back to the queue:\n%s", printed)
+		}
+	case c.full:
+		if !strings.Contains(printed, "its pod or its machine ran out of memory") || !strings.Contains(printed, code) {
+			t.Errorf("it was not held:\n%s", printed)
+		}
+	case c.grows:
+		if !strings.Contains(printed, words) || !strings.Contains(printed, code) {
+			t.Errorf("it was not held:\n%s", printed)
+		}
+	default:
+		if !strings.Contains(printed, "(return value 0)") {
+			t.Errorf("it failed:\n%s", printed)
+		}
+		c.sizes(t, figure(t, printed, "ResidentSetSize_RAW"), figure(t, printed, "ImageSize_RAW"))
+	}
 }
 
 const (

@@ -78,7 +78,7 @@ func TestMachineKnobs(t *testing.T) {
 			"everybody": {everybodys, ownTmp, "device opened\n", left, cleanTmp},
 			"processes": {own, ownTmp, "a process of the job's own namespace\n", "no processes of others\n", "device opened\n", gone},
 		},
-		// It makes no control groups.
+		// It hides no devices.
 		"ours": {
 			"default":   {own, ownTmp, "device opened\n", gone, cleanTmp},
 			"everybody": {everybodys, ownTmp, "device opened\n", gone, cleanTmp},

@@ -84,7 +84,7 @@ const withDocker = "^TestDockerOfSite$"
 const ofProvisioner = "^(TestOfflineAds|TestOfflineAdsWithdrawn|TestProvisionerBatch|TestRoosterWakes)$"
 
 // withGroups are tests of e2e/ beside a stock starter that has a control group of version 2 for each job, as in a guest.
-const withGroups = "^(TestControlGroups|TestMachineKnobs)$"
+const withGroups = "^(TestControlGroups|TestControlGroupsWithoutPod|TestMachineKnobs)$"
 
 // endToEnd has the tests of e2e/ whose names begin with one of the letters.
 func endToEnd(pool string, letters ...string) []step {

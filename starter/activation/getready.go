@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"time"
 
@@ -86,20 +85,6 @@ func (a *activation) bindBesideStageIn(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// slotSize is what the startd provisioned the slot with.
-func slotSize(machine *classads.Ad) payload.Size {
-	const mib = 1 << 20
-	memory := machine.IntOr("Memory", 0)
-	if memory < 0 || memory > math.MaxInt64/mib {
-		memory = 0
-	}
-	cpus := machine.RealOr("Cpus", 0)
-	if !(cpus > 0 && cpus < math.MaxInt32) {
-		cpus = 0
-	}
-	return payload.Size{MilliCPU: int64(math.Round(cpus * 1000)), Memory: memory * mib}
-}
-
 // bind asks the backend for a container with the job's image.
 func (a *activation) bind(ctx context.Context) error {
 	if err := a.health.Rest(ctx); err != nil {
@@ -117,7 +102,8 @@ func (a *activation) bind(ctx context.Context) error {
 		ChosenBy:     a.image.Knob,
 		Owner:        a.job.Info.User,
 		Bound:        func(b payload.Binding) { a.notes.bound = b },
-		Size:         slotSize(a.job.Machine),
+		Size:         a.job.SlotSize(),
+		Group:        a.job.Group(),
 		Pin:          a.asksForCommand(),
 		Latest:       a.job.FromImage() && strings.EqualFold(a.job.Ad.StringOr("DockerPullPolicy", ""), "always"),
 		OwnProcesses: a.job.OwnProcesses(),

@@ -59,7 +59,6 @@ const (
 	ownSSH       = "the ssh server is part of the starter, and no sshd is started"
 	noLimits     = "the kubelet makes the control group, and its limits are those of the container"
 	insteadLimit = "resources of the payload container, in the pod's manifest, or POD_STARTER_RESIZE"
-	noGroups     = "no control group is made for a job"
 	insteadPorts = "a network in which the starter's connections may leave from any port"
 )
 
@@ -82,7 +81,6 @@ var knobsWithoutEffect = []withoutEffect{
 	{name: "CGROUP_MEMORY_LIMIT_POLICY", on: inPods, means: noLimits, instead: insteadLimit, harmless: is("hard")},
 	{name: "CGROUP_HARD_MEMORY_LIMIT_EXPR", on: inPods, means: noLimits, instead: insteadLimit},
 	{name: "CGROUP_LOW_MEMORY_LIMIT", on: inPods, means: noLimits, instead: insteadLimit},
-	{name: "CGROUP_MEMORY_LIMIT_POLICY", on: withoutPod, means: noGroups, instead: "a limit of the machine, such as condor_master's control group", harmless: is("none")},
 	{name: "STARTD_ENFORCE_DISK_LIMITS", on: anywhere, means: "no logical volume is made for a job, so that only its volume limits the disk that it uses", instead: "sizeLimit of the volume of EXECUTE, in the pod's manifest", harmless: isFalse},
 	{name: "PID_SNAPSHOT_INTERVAL", on: anywhere, means: "what a job uses is looked at in the interval CGROUP_POLLING_INTERVAL", instead: "CGROUP_POLLING_INTERVAL", harmless: is("15")},
 	{name: "SSH_TO_JOB_SSHD", on: anywhere, means: ownSSH, instead: "remove it"},

@@ -43,7 +43,7 @@ func TestKnobsNotGiven(t *testing.T) {
 			want:  []string{"SINGULARITY_EXTRA_ARGUMENTS", "USE_PID_NAMESPACES", "CGROUP_MEMORY_LIMIT_POLICY"},
 		},
 		"without a pod": {
-			knobs: map[string]string{"SINGULARITY_EXTRA_ARGUMENTS": "--nv", "CGROUP_MEMORY_LIMIT_POLICY": "none", "DOCKER_SHM_SIZE": "1", "LOG_TO_SYSLOG": "1"},
+			knobs: map[string]string{"SINGULARITY_EXTRA_ARGUMENTS": "--nv", "CGROUP_MEMORY_LIMIT_POLICY": "soft", "CGROUP_HARD_MEMORY_LIMIT_EXPR": "1", "DOCKER_SHM_SIZE": "1", "LOG_TO_SYSLOG": "1"},
 			local: true, want: []string{"LOG_TO_SYSLOG"},
 		},
 		"what the machine gives": {

@@ -218,7 +218,11 @@ func (m *Meter) sizes() (resident, image int64) {
 	case m.knobs.FileCache:
 		image = max(image, m.memory.peak)
 	default:
-		resident = max(resident, m.memory.peak-max(0, m.memory.cache))
+		cache := max(0, m.memory.cache)
+		if m.group != nil {
+			cache = max(cache, m.group.MemoryCache) // it may have come after the look that found most of the job's own
+		}
+		resident = max(resident, m.memory.peak-cache)
 		image = resident
 	}
 	return resident, image

@@ -28,6 +28,7 @@ type agent struct {
 	null     *os.File
 	killer   *procfamily.Killer // nil without root
 	cgroup   *cgroup            // nil if its figures are not the payload's
+	group    *group             // the payload's own; nil if it has none, or that of its container
 	events   chan event
 	children chan os.Signal
 
@@ -130,12 +131,7 @@ func (a *agent) welcome(c *connection) {
 	}
 	a.conn = c
 	go c.read(a.events, a.strike)
-	if a.cgroup == nil && !a.companion {
-		// Only now: nobody waits for this, but a starter waits for the greeting.
-		if a.cgroup = openCgroup("/"); a.cgroup != nil {
-			a.cgroup.openPeak()
-		}
-	}
+	a.openFigures() // only now: nobody waits for this, but a starter waits for the greeting
 	a.offerMemory()
 }
 

@@ -58,6 +58,7 @@ asks for it, and kills it when the starter is gone. docs/developer/protocol.md s
 //	-companion        not alone in its container: started by localexec
 //	-own-mounts       started in a mount namespace of its own
 //	-own-processes    started as the first process of a PID namespace, too
+//	-group DIR        the payload's control group, made by localexec
 //	-pilot UID:GROUP  the pilot runs as this user and not as root; members of
 //	                  the group may enter the control directory
 //	-hold             in a puller: do nothing until a signal says to leave
@@ -79,6 +80,7 @@ func Main(args []string) int {
 	companion := flags.Bool("companion", false, "run beside a starter on the same machine")
 	ownMounts := flags.Bool("own-mounts", false, "started in a mount namespace of its own")
 	ownProcesses := flags.Bool("own-processes", false, "started as the first process of a PID namespace of its own; with -own-mounts")
+	own := flags.String("group", "", "`directory` of the payload's control group")
 	var peer *pilot
 	flags.Func("pilot", "`UID:GROUP` of a pilot without root", func(text string) (err error) {
 		peer, err = parsePilot(text)
@@ -123,6 +125,12 @@ func Main(args []string) int {
 			leaveWord(terminationLog, err)
 		}
 		return exitSetup
+	}
+	if *own != "" {
+		if a.group, err = openGroup(*own); err != nil {
+			log.print("%v", err)
+			return exitSetup
+		}
 	}
 	go a.leaveOnSignal()
 	return a.loop()

@@ -220,7 +220,7 @@ func (a *agent) launch(r *run, program []byte, passed []*os.File, e *payload.Exe
 		Dir:   "/",
 		Env:   launcherEnv,
 		Files: files,
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+		Sys:   a.group.attributes(),
 	})
 	if err != nil {
 		report.Close()

@@ -2,7 +2,9 @@
 # the probe, and a program that has something in shared memory for some seconds.
 set -eu
 port=$2
-ownmachine $1 "MEMORY = 256"
+ownmachine $1 "MEMORY = 256
+POD_STARTER_BACKEND = local
+POD_STARTER_PAYLOAD_UID = 20301"
 polled=$dir/jobs/polled
 printf %s "$4" >$polled
 chmod 755 $polled
@@ -25,5 +27,7 @@ run full "$once
 STARTER_ALWAYS_HOLD_ON_OOM = True" $3 "$leap"
 run filled "$once
 STARTER_ALWAYS_HOLD_ON_OOM = False" $3 "$leap"
+echo "== left"
+find $group/htcondor -mindepth 1 -type d
 echo "== log"
 tail -n 200 $dir/log/StarterLog.slot1*
