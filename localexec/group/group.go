@@ -135,12 +135,12 @@ const (
 
 // Remove kills all processes of the group, and removes it with the groups in it. A group that is not there is none to remove.
 func (g *Group) Remove(ctx context.Context) error {
-	if _, err := g.place.root.Lstat(g.slice); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		if _, err := g.place.root.Lstat(g.slice); errors.Is(err, fs.ErrNotExist) {
+			return nil // perhaps only now: a startd removes what is left of its starters' groups
+		}
 		err := g.kill()
 		if err == nil && g.empty() {
 			if err = g.place.removeTree(g.slice, 0); err == nil {

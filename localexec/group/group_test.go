@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
@@ -203,6 +204,96 @@ func TestLeft(t *testing.T) {
 	}
 	if err := second.Remove(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRemovedTwice: a startd may remove what is left of a starter's groups while the next starter does.
+func TestRemovedTwice(t *testing.T) {
+	p, _ := hierarchy(t)
+	for range 50 {
+		g, err := p.Make(t.Context(), payload.Group{Name: "slot1"}, 12345, 12345, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = in(t, scope(g), "sleep", "1000")
+		done := make(chan error)
+		for range 2 {
+			go func() { done <- g.Remove(t.Context()) }()
+		}
+		for range 2 {
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// TestDeep: the longest names on all levels that a job may make are longer than a path may be.
+func TestDeep(t *testing.T) {
+	p, _ := hierarchy(t)
+	g, err := p.Make(t.Context(), payload.Group{Name: "slot1"}, 12345, 12345, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Open(g.Path(), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(at) }()
+	name, levels := strings.Repeat("x", 255), 0
+	for ; unix.Mkdirat(at, name, 0o755) == nil; levels++ {
+		next, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = unix.Close(at)
+		at = next
+	}
+	if levels != maxDepth {
+		t.Errorf("%d levels could be made", levels)
+	}
+	for _, kill := range []func() error{func() error { return p.killEach(g.slice, 0) }, func() error { return g.Remove(t.Context()) }} {
+		if err := kill(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMissing: a group has the controllers that the group above gives it. The top's are given by somebody else.
+func TestMissing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"the top gives none":     {map[string]string{"cgroup.controllers": "cpu io memory pids", "cgroup.subtree_control": ""}, controllers},
+		"the top gives some":     {map[string]string{"cgroup.controllers": "cpu io memory pids", "cgroup.subtree_control": "memory pids"}, []string{"cpu", "io"}},
+		"a group that can give":  {map[string]string{"a.slice/cgroup.controllers": "cpu memory pids", "a.slice/cgroup.subtree_control": ""}, []string{"io"}},
+		"a group with processes": {map[string]string{"a.slice/cgroup.controllers": "cpu memory pids", "a.slice/cgroup.subtree_control": "pids", "a.slice/cgroup.procs": "1\n"}, []string{"memory", "cpu", "io"}},
+		"the base":               {map[string]string{"a.slice/htcondor/cgroup.controllers": "cpu io memory pids", "a.slice/htcondor/cgroup.subtree_control": ""}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			top := t.TempDir()
+			for file, text := range tt.files {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(top, file)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(top, file), []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			root, err := os.OpenRoot(top)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &Place{root: root, top: top, base: "a.slice/htcondor"}
+			defer p.Close()
+			if diff := cmp.Diff(tt.want, p.Missing()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

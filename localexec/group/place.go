@@ -62,6 +62,9 @@ func Find(s Site) (*Place, error) {
 	if !joinsAtFork(release()) {
 		return nil, errors.New("it takes Linux 5.7 or later to start a process in a control group")
 	}
+	if err := mayClone3(); err != nil {
+		return nil, err
+	}
 	text, err := readFile(s.Self)
 	if err != nil {
 		return nil, fmt.Errorf("look for this process's control group: %w", err)
@@ -96,7 +99,12 @@ func (p *Place) Missing() []string {
 			break
 		}
 	}
-	has := strings.Fields(string(p.read(path.Join(dir, "cgroup.controllers"))))
+	file := "cgroup.controllers"
+	// Make does not touch the top, and a group with processes cannot be told to give controllers that it does not give yet.
+	if dir == "." || len(p.read(path.Join(dir, "cgroup.procs"))) > 0 {
+		file = "cgroup.subtree_control"
+	}
+	has := strings.Fields(string(p.read(path.Join(dir, file))))
 	var missing []string
 	for _, c := range controllers {
 		if !slices.Contains(has, c) {
@@ -149,6 +157,15 @@ func joinsAtFork(release string) bool {
 	var major, minor int
 	_, err := fmt.Sscanf(release, "%d.%d", &major, &minor)
 	return err == nil && (major > 5 || major == 5 && minor >= 7)
+}
+
+// mayClone3 tells whether a process can be started in a control group. Runtimes of containers forbid clone3(2), since a filter of system calls
+// cannot see its flags. Without an argument, it starts nothing and fails with EINVAL.
+func mayClone3() error {
+	if _, _, errno := unix.RawSyscall(unix.SYS_CLONE3, 0, 0, 0); errno != unix.EINVAL {
+		return fmt.Errorf("start a process in a control group by clone3(2), which the container's filter of system calls may forbid: %w", errno)
+	}
+	return nil
 }
 
 func readFile(name string) ([]byte, error) {
