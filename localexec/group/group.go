@@ -134,14 +134,19 @@ const (
 )
 
 // Remove kills all processes of the group, and removes it with the groups in it. A group that is not there is none to remove.
-func (g *Group) Remove(ctx context.Context) error {
+func (g *Group) Remove(ctx context.Context) error { return g.end(ctx, killFile) }
+
+// killFile is since Linux 5.14. Without it, each process gets a signal.
+const killFile = "cgroup.kill"
+
+func (g *Group) end(ctx context.Context, killFile string) error {
 	ctx, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		if _, err := g.place.root.Lstat(g.slice); errors.Is(err, fs.ErrNotExist) {
 			return nil // perhaps only now: a startd removes what is left of its starters' groups
 		}
-		err := g.kill()
+		err := g.kill(killFile)
 		if err == nil && g.empty() {
 			if err = g.place.removeTree(g.slice, 0); err == nil {
 				return nil
@@ -167,9 +172,9 @@ func (g *Group) empty() bool {
 	return false
 }
 
-// kill sends SIGKILL to all processes: at once since Linux 5.14, and before that to each, while none can run.
-func (g *Group) kill() error {
-	file := path.Join(g.slice, "cgroup.kill")
+// kill sends SIGKILL to all processes: at once by a file, and without that to each, while none can run.
+func (g *Group) kill(killFile string) error {
+	file := path.Join(g.slice, killFile)
 	if info, err := g.place.root.Lstat(file); err == nil && info.Mode().IsRegular() { // the payload's user can make a directory of that name
 		return g.place.write(file, "1")
 	}
