@@ -60,6 +60,32 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+// TestFindElsewhere: groups are made only in the part of the hierarchy that this process is in.
+func TestFindElsewhere(t *testing.T) {
+	p, top := hierarchy(t)
+	other, err := p.Make(t.Context(), payload.Group{Name: "other"}, 12345, 12345, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := other.Remove(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}()
+	for name, self := range map[string]string{"it is not there": "docker/box", "it has other processes": other.slice} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "cgroup")
+			if err := os.WriteFile(file, []byte("0::/"+self+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if q, err := Find(Site{Base: "htcondor", Top: top, Self: file}); err == nil {
+				t.Errorf("groups would be made in %s", q.Path())
+				q.Close()
+			}
+		})
+	}
+}
+
 func TestFindNowhere(t *testing.T) {
 	if _, err := Find(Site{}); !errors.Is(err, ErrOff) {
 		t.Errorf("%v", err)

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -78,11 +80,26 @@ func Find(s Site) (*Place, error) {
 		return nil, fmt.Errorf("open the top of the control groups: %w", err)
 	}
 	p := &Place{root: root, top: s.Top, base: base}
-	if err := p.writable(); err != nil {
+	if err = p.holds(ownGroup(text), os.Getpid()); err == nil {
+		err = p.writable()
+	}
+	if err != nil {
 		p.Close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// holds looks for this process where its group should be. In a container, another part of the hierarchy may be mounted than the one that
+// /proc/self/cgroup is about, such as the machine's; groups there would be outside of the container's limits.
+func (p *Place) holds(own string, pid int) error {
+	file := path.Join(own, "cgroup.procs")
+	for line := range strings.Lines(string(p.read(file))) {
+		if strings.TrimSpace(line) == strconv.Itoa(pid) {
+			return nil
+		}
+	}
+	return fmt.Errorf("this process is not in %s: another part of the control groups is mounted than the one in which it is", path.Join(p.top, file))
 }
 
 // Close ends the use of the place. Its groups stay.
@@ -117,18 +134,25 @@ func (p *Place) Missing() []string {
 // baseOf is where groups are made: below the group above this process's, since a group that has groups with limits in it has no
 // processes (proc_family_direct_cgroup_v2.cpp:make_full_cgroup_name). text is /proc/self/cgroup.
 func baseOf(text []byte, base string) (string, error) {
-	for line := range strings.Lines(string(text)) {
-		own, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "0::/")
-		if !ok {
-			continue
-		}
-		full := path.Join(path.Dir("/"+own), path.Clean("/"+strings.TrimSpace(base)))
-		if full = strings.TrimPrefix(full, "/"); !fs.ValidPath(full) || full == "." || strings.HasPrefix(own, "..") {
-			return "", fmt.Errorf("no control group can be made for %.100q below that above %.200q", base, "/"+own)
-		}
-		return full, nil
+	own := ownGroup(text)
+	if own == "" {
+		return "", errors.New("this process is in no control group of version 2")
 	}
-	return "", errors.New("this process is in no control group of version 2")
+	full := path.Join(path.Dir("/"+own), path.Clean("/"+strings.TrimSpace(base)))
+	if full = strings.TrimPrefix(full, "/"); !fs.ValidPath(full) || full == "." || strings.HasPrefix(own, "..") {
+		return "", fmt.Errorf("no control group can be made for %.100q below that above %.200q", base, "/"+own)
+	}
+	return full, nil
+}
+
+// ownGroup is this process's group below the top, "." for the top, by /proc/self/cgroup; "" without version 2.
+func ownGroup(text []byte) string {
+	for line := range strings.Lines(string(text)) {
+		if own, ok := strings.CutPrefix(strings.TrimRight(line, "\n"), "0::/"); ok {
+			return cmp.Or(own, ".")
+		}
+	}
+	return ""
 }
 
 // writable asks the kernel about the first directory on the way to the groups that exists.
