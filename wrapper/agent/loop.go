@@ -28,7 +28,6 @@ type agent struct {
 	null     *os.File
 	killer   *procfamily.Killer // nil without root
 	cgroup   *cgroup            // nil if its figures are not the payload's
-	group    *group             // the payload's own; nil if it has none, or that of its container
 	events   chan event
 	children chan os.Signal
 

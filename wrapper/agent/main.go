@@ -115,7 +115,7 @@ func Main(args []string) int {
 			return exitSetup
 		}
 	}
-	a, err := begin(*dir, station{companion: *companion, ownMounts: *ownMounts, ownProcesses: *ownProcesses}, peer, log)
+	a, err := begin(*dir, *own, station{companion: *companion, ownMounts: *ownMounts, ownProcesses: *ownProcesses}, peer, log)
 	if err != nil {
 		log.print("%v", err)
 		if errors.Is(err, errNoProcesses) {
@@ -126,21 +126,20 @@ func Main(args []string) int {
 		}
 		return exitSetup
 	}
-	if *own != "" {
-		if a.group, err = openGroup(*own); err != nil {
-			log.print("%v", err)
-			return exitSetup
-		}
-	}
 	go a.leaveOnSignal()
 	return a.loop()
 }
 
 // begin takes the environment in, and makes the agent.
-func begin(dir string, at station, peer *pilot, log logger) (*agent, error) {
+func begin(dir, own string, at station, peer *pilot, log logger) (*agent, error) {
 	env, err := takeEnvironment()
 	if err != nil {
 		return nil, err
+	}
+	if own != "" {
+		if at.group, err = openGroup(own); err != nil {
+			return nil, err
+		}
 	}
 	if at.ownProcesses {
 		if at.machine, err = ownProc(); err != nil {
@@ -156,6 +155,7 @@ type station struct {
 	ownMounts    bool     // has a mount namespace to itself
 	ownProcesses bool     // is the first process of a PID namespace
 	machine      *os.File // /proc of the machine, then
+	group        *group   // the payload's own; nil if it has none, or that of its container
 }
 
 // newAgent prepares the process and announces it.
