@@ -192,3 +192,19 @@ func powerless(t *testing.T) *localexec.Backend {
 	}
 	return b
 }
+
+// TestProcessesUntried: while all users of payloads are busy, -check does not say that jobs see the machine's processes.
+func TestProcessesUntried(t *testing.T) {
+	if !agenttest.Root() {
+		t.Skip("only root has users for payloads; the same test runs as root")
+	}
+	uid, _ := agenttest.Payload()
+	b, err := localexec.New(localexec.Options{Dir: filepath.Join(agenttest.PublicDir(t), "private"), UID: uid, Users: 1, Processes: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lease(t, b)
+	if f := b.Audit(agenttest.Context(t))[1]; f.Grade != payload.Warn || strings.Contains(f.Detail, "not obeyed") || !strings.Contains(f.Detail, "in use") || !strings.Contains(f.Fix, "when") {
+		t.Errorf("%+v", f)
+	}
+}
