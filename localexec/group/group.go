@@ -146,6 +146,7 @@ func (g *Group) end(ctx context.Context, killFile string) error {
 		if _, err := g.place.root.Lstat(g.slice); errors.Is(err, fs.ErrNotExist) {
 			return nil // perhaps only now: a startd removes what is left of its starters' groups
 		}
+		g.regain(killFile)
 		err := g.kill(killFile)
 		if err == nil && g.empty() {
 			if err = g.place.removeTree(g.slice, 0); err == nil {
@@ -162,6 +163,16 @@ func (g *Group) end(ctx context.Context, killFile string) error {
 		}
 	}
 }
+
+// regain takes rights back that a payload with the starter's own user may have taken. Root needs none, and another user gets none.
+func (g *Group) regain(killFile string) {
+	for _, name := range []string{".", killFile, "cgroup.freeze", "cgroup.events"} {
+		_ = g.place.root.Chmod(path.Join(g.slice, name), openMode)
+	}
+}
+
+// openMode is for directories too: the payload can make one that is named like a file that the kernel does not have.
+const openMode = 0o755
 
 func (g *Group) empty() bool {
 	for line := range strings.Lines(string(g.place.read(path.Join(g.slice, "cgroup.events")))) {
@@ -206,11 +217,12 @@ func (p *Place) removeTree(dir string, depth int) error {
 	return nil
 }
 
-// below does something to each group in a directory.
+// below does something to each group in a directory. It takes rights back as regain does.
 func (p *Place) below(dir string, depth int, do func(dir string, depth int) error) error {
 	if depth > maxDepth {
 		return fmt.Errorf("%s is too deep", dir)
 	}
+	_ = p.root.Chmod(dir, openMode)
 	f, err := p.root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

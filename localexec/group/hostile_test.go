@@ -2,12 +2,16 @@ package group
 
 import (
 	"bufio"
+	"errors"
 	"log/slog"
 	"os"
 	"os/exec"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"podstarter/payload"
 )
@@ -75,5 +79,47 @@ func TestHostile(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestRightsTakenAway: without root, the payload has the starter's user, and can take the rights from it as well. The group goes all the same.
+func TestRightsTakenAway(t *testing.T) {
+	const uid = 12345
+	p, _ := hierarchy(t)
+	if err := p.root.Mkdir(p.base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.root.Chown(p.base, uid, uid); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // for good: the thread has that user's rights to files
+		done <- func() error {
+			if err := errors.Join(unix.Setfsgid(uid), unix.Setfsuid(uid)); err != nil {
+				return err
+			}
+			g, err := p.Make(t.Context(), payload.Group{Name: "slot1"}, uid, uid, slog.New(slog.DiscardHandler))
+			if err != nil {
+				return err
+			}
+			at := g.Path()
+			if err := os.MkdirAll(at+"/a/b/c", 0o755); err != nil {
+				return err
+			}
+			if err := os.Chmod(at+"/a/b", 0o555); err != nil {
+				return err
+			}
+			for _, file := range []string{"/a", "/cgroup.kill", "/cgroup.procs", "/cgroup.events", ""} {
+				if err := os.Chmod(at+file, 0); err != nil {
+					return err
+				}
+			}
+			return g.Remove(t.Context())
+		}()
+	}()
+	if err := <-done; err != nil {
+		t.Error(err)
+		_ = (&Group{place: p, slice: p.base + "/slot1.slice"}).Remove(t.Context())
 	}
 }
