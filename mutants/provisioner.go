@@ -6,6 +6,13 @@ func inProvisioner(pkg, run string) []tests { return []tests{{"provisioner/" + p
 // Mistakes in what the provisioner learns, and in what it makes of it.
 var provisionerMutants = []mutant{
 	{
+		Name:  "a pod is ended with the job that has just begun in it",
+		File:  "provisioner/platform/kube/remove.go",
+		Old:   `condition := same`,
+		New:   `condition := itself`,
+		Tests: inProvisioner("platform/kube", "TestEndOfWhatChanges"),
+	},
+	{
 		Name:  "a pod's START widens that of the site",
 		File:  "provisioner/template/slot.go",
 		Old:   "			ad.Insert(classads.AttrRequirements, both(ad, site))\n",

@@ -26,6 +26,8 @@ type Options struct {
 	User  Identity // the job's owner, to whom the logs belong
 	Site  Identity // HTCondor's own account, to which the schedd's event log belongs
 	Now   func() time.Time
+	// NoDirs says that directories which are not there are not made: somebody may have removed them.
+	NoDirs bool
 }
 
 // Log is the event log of one job: the user's, DAGMan's, and the one for all jobs of a schedd, of those that there
@@ -45,6 +47,7 @@ type file struct {
 	attrs  []string // of the job, told after each event that comes with the job's ad
 	site   bool     // the site's own log
 	sync   bool
+	noDirs bool // see [Options]
 }
 
 // Open finds the logs of a job and makes those that do not exist yet. The logs that cannot be written are in the
@@ -65,7 +68,7 @@ func Open(o Options) (*Log, error) {
 	}
 	syncs, _ := o.Knobs.Bool("ENABLE_USERLOG_FSYNC", false)
 	if path := l.path("UserLog"); path != "" {
-		l.files = append(l.files, file{path: path, as: o.User, format: form, sync: syncs, attrs: config.Split(o.Job.StringOr("JobAdInformationAttrs", ""))})
+		l.files = append(l.files, file{path: path, as: o.User, format: form, sync: syncs, noDirs: o.NoDirs, attrs: config.Split(o.Job.StringOr("JobAdInformationAttrs", ""))})
 	}
 	if path := l.path("DAGManNodesLog"); path != "" {
 		l.files = append(l.files, file{path: path, as: o.User, format: form &^ XML, sync: true, only: mask(o.Job.StringOr("DAGManNodesMask", ""))})
@@ -167,7 +170,7 @@ func (f file) append(text string) error {
 		flags := unix.O_WRONLY | unix.O_APPEND | unix.O_CREAT | unix.O_CLOEXEC | unix.O_NONBLOCK
 		//nolint:forbidigo // as its owner, who named it
 		out, err := os.OpenFile(f.path, flags, logMode)
-		if errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) && !f.noDirs {
 			//nolint:forbidigo // the same
 			if err = os.MkdirAll(filepath.Dir(f.path), 0o755); err == nil {
 				//nolint:forbidigo // the same

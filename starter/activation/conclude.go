@@ -151,7 +151,7 @@ func (a *activation) exitHook(ctx context.Context) {
 	if a.work.run == nil || a.work.run.Ordered() {
 		reason = hooks.Reason(ended)
 	}
-	if a.opt.Alone && a.notes.failed != nil && ended == nil {
+	if a.opt.Alone && a.notes.failed != nil && ended == nil && !errors.Is(a.notes.failed, job.ErrMissed) {
 		reason = hooks.Reason(&orders.Demand{})
 	}
 	a.site.hooks.Exit(ctx, about, reason)

@@ -27,8 +27,8 @@ func (a *activation) deferStart(ctx context.Context) error {
 }
 
 // endMissed tells the shadow that the job has missed its time; the shadow puts it
-// on hold. Nothing ran, so nothing is returned
-// (starter.cpp:jobWaitUntilExecuteTime).
+// on hold. Nothing ran, so nothing is returned, and the hook for the end hears of an exit
+// (starter.cpp:jobWaitUntilExecuteTime, job_info_communicator.cpp:allJobsDone).
 func (a *activation) endMissed(ctx context.Context, err error) int {
 	a.log.Info("The job is not started", "reason", failure.OneLine(err))
 	if err := a.peers.reports.Update(ctx, classads.NewAd()); err != nil {
@@ -37,6 +37,7 @@ func (a *activation) endMissed(ctx context.Context, err error) int {
 	if _, err := a.peers.shadow.EventNotification(ctx, shadow.Event(shadow.EventExecutionExit)); err != nil {
 		a.log.Warn("Failed to tell the shadow that nothing runs", "error", err)
 	}
+	a.exitHook(ctx)
 	ad := a.finalUpdate(ctx)
 	if err := a.peers.shadow.JobExit(ctx, shadow.JobStatusNeverStarted, shadow.JobMissedDeferralTime, ad); err != nil {
 		a.log.Error("Failed to tell the shadow that the job has missed its time", "error", err)

@@ -60,6 +60,9 @@ func readAd(from io.Reader, set settings.Settings, log *slog.Logger) (*classads.
 			ad.SetInt(name, value)
 		}
 	}
+	if n, _ := ad.GetInt("ProcId"); n < 0 { // what stands for common files has such a number
+		return nil, fmt.Errorf("ProcId is %d, and the process of a job has a number that is at least 0; leave it out", n)
+	}
 	// The stock starter works in the sandbox, so that is where a relative path begins (starter.cpp:createTempExecuteDir).
 	if iwd := ad.StringOr("Iwd", ""); !filepath.IsAbs(iwd) {
 		ad.SetString("Iwd", filepath.Join((&payloadrun.Job{Settings: set}).ScratchPath(), iwd))

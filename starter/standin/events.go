@@ -2,6 +2,7 @@ package standin
 
 import (
 	"context"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"podstarter/condor/userlog"
 	"podstarter/payload"
 	"podstarter/starter/failure"
+	"podstarter/starter/payloadrun"
 	"podstarter/starter/settings"
 )
 
@@ -52,7 +54,18 @@ func (s *Shadow) open(uid, gid int) error {
 	about.SetBool("UserLogUseXML", s.ad.BoolOr("StarterUserLogUseXML", false))
 	about.SetInt("ClusterId", s.ad.IntOr("ClusterId", 0))
 	about.SetInt("ProcId", s.ad.IntOr("ProcId", 0))
-	events, err := userlog.Open(userlog.Options{Job: about, Knobs: s.opt.Settings.Config, User: files(uid, gid).Become, Site: condor.Do})
+	o := userlog.Options{Job: about, Knobs: s.opt.Settings.Config, User: files(uid, gid).Become, Site: condor.Do}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(s.ad.StringOr("Iwd", "/"), path)
+	}
+	if in, err := filepath.Rel((&payloadrun.Job{Settings: s.opt.Settings}).ScratchPath(), path); err == nil && filepath.IsLocal(in) {
+		o.NoDirs = true // the last event may come when the sandbox is gone
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.later = func() (*userlog.Log, error) { return userlog.Open(o) }
+		return nil
+	}
+	events, err := userlog.Open(o)
 	if err != nil {
 		return err
 	}
@@ -65,8 +78,15 @@ func (s *Shadow) open(uid, gid int) error {
 // write writes an event, if the job has a log.
 func (s *Shadow) write(e userlog.Event) {
 	s.mu.Lock()
-	events := s.events
+	events, later := s.events, s.later
 	s.mu.Unlock()
+	if events == nil && later != nil {
+		var err error
+		if events, err = later(); err != nil {
+			s.log.Error("The event log in the job's sandbox cannot be written", "error", err)
+			return
+		}
+	}
 	if events == nil {
 		return
 	}

@@ -160,6 +160,7 @@ func TestEnds(t *testing.T) {
 		"a signal":          {ad: script("kill -9 $$"), events: "001 (012.003.000); 005 (012.003.000)", says: "signal 9", reason: "exit", ending: "ExitSignal = 9"},
 		"a local one":       {ad: "JobUniverse = 12\n" + script("exit 5"), events: "001 (012.003.000); 005 (012.003.000)", says: "return value 5", reason: "exit", ending: "Prepared = true"},
 		"no program":        {ad: "Cmd = \"none\"", events: "001 (012.003.000); 021 (012.003.000)", says: "errno=2", reason: "evict", ending: "Cmd = \"none\""},
+		"missed its time":   {ad: "DeferralTime = 5\n" + script("exit 5"), events: "004 (012.003.000)", reason: "exit", ending: "DeferralTime = 5"},
 		"no output":         {ad: "Out = \"no/such\"\n" + script("exit 0"), events: "021 (012.003.000)", says: "as standard output", reason: "evict", ending: "Out = \"no/such\""},
 		"bad arguments":     {ad: "Arguments = \"'\"", events: "021 (012.003.000)", says: "Arguments", reason: "evict", ending: "Prepared = true"},
 		"not prepared":      {ad: "Fails = true", events: "021 (012.003.000)", says: "PREPARE_JOB (prepare) failed", reason: "evict", ending: "Fails = true"},

@@ -39,7 +39,8 @@ type Shadow struct {
 	end  net.Conn      // the activation's end of the connection; nil before there is one
 
 	mu     sync.Mutex
-	events *userlog.Log // nil if the job has none, or before its user is known
+	events *userlog.Log                 // nil if the job has none, or before its user is known
+	later  func() (*userlog.Log, error) // opens a log in the sandbox, which is made after the user is known
 
 	// What follows belongs to the goroutine that serves.
 	address   string // of the starter

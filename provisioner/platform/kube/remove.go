@@ -54,37 +54,41 @@ func (c *Cluster) withdraw(ctx context.Context, name string, job *batchv1.Job, p
 	return c.remove(ctx, name, job, pods, same)
 }
 
+// looks is how often a unit that is to end is looked up, since it changes meanwhile.
+const looks = 2
+
 // End implements platform.Ender. That a job begins is written into the pod, so a bare
-// pod that no job has is deleted as the watch has shown it.
+// pod that no job has is deleted as the watch has shown it, or else as it was looked up.
 func (c *Cluster) End(ctx context.Context, name string) error {
 	job, pods, err := c.shown(ctx, name)
-	if err != nil {
-		return err
-	}
-	if job != nil || len(pods) > 0 {
-		condition := same
-		if job != nil {
-			condition = itself // its pods were looked at just now
+	for n := 0; err == nil; n++ {
+		if job != nil || len(pods) > 0 {
+			if err := c.end(ctx, name, job, pods); !apierrors.IsConflict(err) {
+				return err
+			} else if n == looks {
+				return fmt.Errorf("ending %s: whenever it is looked up it changes, and a job may begin in it: %w", name, err)
+			}
+		} else if n > 0 {
+			c.drop(name)
+			return nil
 		}
-		if err := c.end(ctx, name, job, pods, condition); !apierrors.IsConflict(err) {
-			return err
-		}
+		job, pods, err = c.lookUp(ctx, name)
 	}
-	// A pod that runs may change all the time, so that it need not be the same.
-	if job, pods, err = c.lookUp(ctx, name); err != nil {
-		return err
-	}
-	return c.end(ctx, name, job, pods, itself)
+	return err
 }
 
 // end removes a unit in which no job has begun.
-func (c *Cluster) end(ctx context.Context, name string, job *batchv1.Job, pods []corev1.Pod, condition func(metav1.Object) *metav1.Preconditions) error {
+func (c *Cluster) end(ctx context.Context, name string, job *batchv1.Job, pods []corev1.Pod) error {
 	// In a pod that is over, no job runs: the Job has made another one since.
 	over := func(p *corev1.Pod) bool {
 		return p.Status.Phase == corev1.PodFailed || p.Status.Phase == corev1.PodSucceeded
 	}
 	if slices.ContainsFunc(pods, func(p corev1.Pod) bool { return !over(&p) && use(&p) == platform.Used }) {
 		return fmt.Errorf("ending %s: %w", name, platform.ErrBegun)
+	}
+	condition := same
+	if job != nil {
+		condition = itself // a Job does not change when a job begins in its pod
 	}
 	return c.remove(ctx, name, job, pods, condition)
 }

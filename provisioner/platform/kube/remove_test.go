@@ -186,6 +186,53 @@ func TestWithdrawalOfWhatChangesAllTheTime(t *testing.T) {
 	}
 }
 
+// A pod in which a job begins just before the deletion is not ended, however often it
+// changed before. One that only changes is ended, unless it never stays as it is.
+func TestEndOfWhatChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes, begins int // how many deletions find a change, and which one finds a job
+		ends, begun     bool
+	}{
+		"once":                    {changes: 1, ends: true},
+		"twice":                   {changes: 2, ends: true},
+		"always":                  {changes: 100},
+		"a job":                   {changes: 1, begins: 1, begun: true},
+		"a job after a change":    {changes: 2, begins: 2, begun: true},
+		"a job after two changes": {changes: 3, begins: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, podManifest)
+			if err := w.cluster.Create(t.Context(), spec1); err != nil {
+				t.Fatal(err)
+			}
+			w.Begin(spec1.Name)
+			w.show()
+			pods, deletions := corev1.SchemeGroupVersion.WithResource("pods"), 0
+			w.client.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+				if deletions++; deletions > c.changes {
+					return false, nil, nil
+				}
+				o, err := w.client.Tracker().Get(pods, "ns", spec1.Name)
+				if err != nil {
+					return true, nil, err
+				}
+				p := o.(*corev1.Pod).DeepCopy()
+				if p.ResourceVersion = w.version(); deletions == c.begins {
+					p.Annotations[noncePrefix+"payload"] = "0123"
+				}
+				return false, nil, w.client.Tracker().Update(pods, p, "ns")
+			})
+			err := w.cluster.End(t.Context(), spec1.Name)
+			if (err == nil) != c.ends || errors.Is(err, platform.ErrBegun) != c.begun || w.there(spec1.Name) == c.ends {
+				t.Errorf("it is there: %t, %v", w.there(spec1.Name), err)
+			}
+			if deletions > 3 {
+				t.Errorf("%d deletions", deletions)
+			}
+		})
+	}
+}
+
 // A pod of another name that somebody labelled as one of ours is none that can be
 // withdrawn, also when a watch has shown it.
 func TestRemovalOfWhatIsOnlyLabelled(t *testing.T) {
