@@ -68,6 +68,7 @@ func TestFetchedWorkInPod(t *testing.T) {
 			}
 		}
 	}
+	waitSlot(t, `State =?= "Unclaimed"`) // or nobody ends the startd's own claim when the lines are gone
 	if t.Failed() {
 		log, _ := pool.EP(t.Context(), side, "sh", "-c", "tail -n 80 $(condor_config_val LOG)/StarterLog.slot*; tail -n 40 $(condor_config_val LOG)/StartLog")
 		t.Log(log)
