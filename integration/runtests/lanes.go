@@ -69,7 +69,7 @@ func lateLane(pool string) []step { return endToEnd(pool, "M", "N-R", "S-Z") }
 
 // withoutPod are tests of e2e/ with HTCondor pools of their own, on the machine of the stock execution point. They take minutes, so
 // rounds have them.
-const withoutPod = "^(TestAccessPointBehindBroker|TestCommonFilesWithoutRoot|TestLocalUniverse|TestNodesWithoutPod|TestOwnProcesses|TestSiteKnobs)$"
+const withoutPod = "^(TestAccessPointBehindBroker|TestCommonFilesWithoutRoot|TestFetchedWork|TestLocalUniverse|TestNodesWithoutPod|TestOwnProcesses|TestSiteKnobs)$"
 
 // ofKnobs are those in which such pools wait for what knobs say, under the stock starter and under ours at once.
 const ofKnobs = "^(TestLocalEnds|TestSilence|TestSiteHabits)$"
