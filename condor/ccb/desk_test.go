@@ -12,6 +12,21 @@ import (
 	"podstarter/internal/cedar"
 )
 
+// serve lets a desk serve a connection. It gives the other end, and what Serve returns.
+func serve(t *testing.T, d *Desk) (theirs net.Conn, served <-chan error) {
+	theirs, ours := net.Pipe()
+	end := make(chan error, 1)
+	go func() {
+		s := cedar.NewStream(ours)
+		if _, err := s.GetInt32(); err != nil {
+			end <- err
+			return
+		}
+		end <- d.Serve(t.Context(), &cedar.Call{Stream: s})
+	}()
+	return theirs, end
+}
+
 // TestArrivesTooLate: a connection that arrives when nobody waits for it any more is closed, at whatever moment that is.
 func TestArrivesTooLate(t *testing.T) {
 	var d Desk
@@ -20,16 +35,7 @@ func TestArrivesTooLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs, ours := net.Pipe()
-		served := make(chan error, 1)
-		go func() {
-			s := cedar.NewStream(ours)
-			if _, err := s.GetInt32(); err != nil {
-				served <- err
-				return
-			}
-			served <- d.Serve(t.Context(), &cedar.Call{Stream: s})
-		}()
+		theirs, served := serve(t, &d)
 		s := cedar.NewStream(theirs)
 		s.PutInt(cedar.CCBReverseConnect)
 		hello := classads.NewAd()
@@ -77,16 +83,7 @@ func TestSpeaksFirst(t *testing.T) {
 	if err := errors.Join(send(s, hello), s.Close()); err != nil {
 		t.Fatal(err)
 	}
-	theirs, ours := net.Pipe()
-	served := make(chan error, 1)
-	go func() {
-		s := cedar.NewStream(ours)
-		if _, err := s.GetInt32(); err != nil {
-			served <- err
-			return
-		}
-		served <- d.Serve(t.Context(), &cedar.Call{Stream: s})
-	}()
+	theirs, served := serve(t, &d)
 	if _, err := theirs.Write(append(<-said, "more"...)); err != nil {
 		t.Fatal(err)
 	}

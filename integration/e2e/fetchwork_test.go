@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -84,36 +83,11 @@ func TestFetchedWork(t *testing.T) {
 		t.Skip("the pool has no stock starter; start it with: pool up --stock")
 	}
 	installed := installStarter(t, harness.Stock)
-	stock := fetchedWork(t, "/usr/sbin/condor_starter", "personal")
-	t.Run("without root", func(t *testing.T) { compareFetched(t, stock, fetchedWork(t, installed, "personal"), "20007") })
-	t.Run("with root", func(t *testing.T) { compareFetched(t, stock, fetchedWork(t, installed, "root"), "10001") })
-}
-
-// fetchedWork runs the jobs, and gives what is known of each, by job and subject.
-func fetchedWork(t *testing.T, starter, daemons string) map[string]map[string][]string {
-	t.Helper()
-	port, err := harness.FreePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := pool.EPInput(t.Context(), harness.Stock, strings.NewReader(personalConfiguration+fetchWorkPool), "sh", "-s", starter, strconv.Itoa(port), daemons)
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", starter, err, out)
-	}
-	all, job, subject := map[string]map[string][]string{}, "", ""
-	for line := range strings.Lines(out) {
-		line = strings.TrimRight(line, "\n")
-		if title, ok := strings.CutPrefix(line, "== "); ok {
-			job, subject = title, ""
-			all[job] = map[string][]string{}
-		} else if title, ok := strings.CutPrefix(line, "-- "); ok {
-			subject = title
-			all[job][subject] = []string{}
-		} else if job != "" {
-			all[job][subject] = append(all[job][subject], strings.ReplaceAll(line, strconv.Itoa(port), "PORT"))
-		}
-	}
-	return all
+	stock := subjectsOf(t, fetchWorkPool, "/usr/sbin/condor_starter", "personal")
+	t.Run("without root", func(t *testing.T) {
+		compareFetched(t, stock, subjectsOf(t, fetchWorkPool, installed, "personal"), "20007")
+	})
+	t.Run("with root", func(t *testing.T) { compareFetched(t, stock, subjectsOf(t, fetchWorkPool, installed, "root"), "10001") })
 }
 
 var (

@@ -4,8 +4,6 @@ package e2e
 
 import (
 	_ "embed"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,18 +26,10 @@ func TestLocalUniverse(t *testing.T) {
 	if !pool.Has(harness.Stock) {
 		t.Skip("the pool has no stock starter; start it with: pool up --stock")
 	}
-	program, err := os.Open(filepath.Join(pool.Root, "bin", "condor_pod_starter"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer program.Close()
-	const installed = "/usr/local/sbin/condor_pod_starter"
-	if out, err := pool.EPInput(t.Context(), harness.Stock, program, "sh", "-c", "cat >"+installed+" && chmod 755 "+installed); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	installed := installStarter(t, harness.Stock)
 	for name, daemons := range map[string]string{"personal": "personal", "root's": "root"} {
 		t.Run(name, func(t *testing.T) {
-			stock, ours := localUniverse(t, "/usr/sbin/condor_starter", daemons), localUniverse(t, installed, daemons)
+			stock, ours := subjectsOf(t, localUniversePool, "/usr/sbin/condor_starter", daemons), subjectsOf(t, localUniversePool, installed, daemons)
 			compareLocal(t, stock, ours)
 			owner := map[string]string{"personal": "personal", "root": "daemons"}[daemons] // by CONDOR_IDS
 			if got := strings.Join(ours["owner of the log"][""], ", "); got != owner {
@@ -49,14 +39,14 @@ func TestLocalUniverse(t *testing.T) {
 	}
 }
 
-// localUniverse runs the jobs, and gives what is known of each, by job and subject.
-func localUniverse(t *testing.T, starter, daemons string) map[string]map[string][]string {
+// subjectsOf runs a script that makes a personal pool beside the stock execution point, and gives what it prints of each job, by job and subject.
+func subjectsOf(t *testing.T, script, starter, daemons string) map[string]map[string][]string {
 	t.Helper()
 	port, err := harness.FreePort()
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := pool.EPInput(t.Context(), harness.Stock, strings.NewReader(personalConfiguration+localUniversePool), "sh", "-s", starter, strconv.Itoa(port), daemons)
+	out, err := pool.EPInput(t.Context(), harness.Stock, strings.NewReader(personalConfiguration+script), "sh", "-s", starter, strconv.Itoa(port), daemons)
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", starter, err, out)
 	}
@@ -68,6 +58,7 @@ func localUniverse(t *testing.T, starter, daemons string) map[string]map[string]
 			all[job] = map[string][]string{}
 		} else if title, ok := strings.CutPrefix(line, "-- "); ok {
 			subject = title
+			all[job][subject] = []string{}
 		} else if job != "" {
 			all[job][subject] = append(all[job][subject], strings.ReplaceAll(line, strconv.Itoa(port), "PORT"))
 		}

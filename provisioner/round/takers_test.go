@@ -59,20 +59,14 @@ func TestUntakenInAReport(t *testing.T) {
 	}
 }
 
-// Pods that jobs of another pool's schedd do not take keep none from this pool's jobs,
-// and that schedd's groups try one after another.
-func TestUntakenByGuests(t *testing.T) {
-	s := newSite(t)
-	s.prove()
-	guest := func(kind int) demand.Group {
-		row := demand.Row{Ad: jobs(t, 1, fmt.Sprintf("%s\nKind = %d", plainJob, kind)).Ad, User: "eve@y", Owner: "eve@y", Jobs: 1}
-		return demand.Merge([]demand.Answer{{Source: demand.Source{Name: "guest", Pool: "cm.y"}, Rows: []demand.Row{row}}})[0]
-	}
+// nobodyTakes makes pods in a row, one for a group each, that report and end without a job.
+func (s *site) nobodyTakes(group func(kind int) demand.Group) {
+	s.t.Helper()
 	for i := range inARow {
-		s.pool.groups = []demand.Group{guest(i)}
+		s.pool.groups = []demand.Group{group(i)}
 		rep := s.run()
 		if len(rep.Made) != 1 {
-			t.Fatalf("%v are made: %+v", rep.Made, rep.Output.Groups)
+			s.t.Fatalf("%v are made: %+v", rep.Made, rep.Output.Groups)
 		}
 		s.report(rep.Made[0], s.round.shapes[0].Pod)
 		for range 2 {
@@ -85,6 +79,18 @@ func TestUntakenByGuests(t *testing.T) {
 		s.platform.Forget(rep.Made[0])
 		s.now = s.now.Add(time.Minute)
 	}
+}
+
+// Pods that jobs of another pool's schedd do not take keep none from this pool's jobs,
+// and that schedd's groups try one after another.
+func TestUntakenByGuests(t *testing.T) {
+	s := newSite(t)
+	s.prove()
+	guest := func(kind int) demand.Group {
+		row := demand.Row{Ad: jobs(t, 1, fmt.Sprintf("%s\nKind = %d", plainJob, kind)).Ad, User: "eve@y", Owner: "eve@y", Jobs: 1}
+		return demand.Merge([]demand.Answer{{Source: demand.Source{Name: "guest", Pool: "cm.y"}, Rows: []demand.Row{row}}})[0]
+	}
+	s.nobodyTakes(guest)
 	var kinds []demand.Group
 	for i := range 50 {
 		kinds = append(kinds, guest(1000+i))
@@ -115,23 +121,7 @@ func TestUntakenOfOneUser(t *testing.T) {
 		g.Parts[0].Owner = owner
 		return g
 	}
-	for i := range inARow {
-		s.pool.groups = []demand.Group{of("alice@x", i)}
-		rep := s.run()
-		if len(rep.Made) != 1 {
-			t.Fatalf("%v are made: %+v", rep.Made, rep.Output.Groups)
-		}
-		s.report(rep.Made[0], s.round.shapes[0].Pod)
-		for range 2 {
-			s.run()
-			s.now = s.now.Add(takeAtLeast)
-		}
-		delete(s.pool.slots, rep.Made[0])
-		s.platform.Finish(rep.Made[0])
-		s.run()
-		s.platform.Forget(rep.Made[0])
-		s.now = s.now.Add(time.Minute)
-	}
+	s.nobodyTakes(func(kind int) demand.Group { return of("alice@x", kind) })
 	s.pool.groups = []demand.Group{of("alice@x", 100)}
 	if rep := s.run(); len(rep.Made) != 0 || rep.Output.Groups[0].Waiting[0].Cause != decision.Untaken {
 		t.Errorf("%v are made for the user whose jobs took none: %+v", rep.Made, rep.Output.Groups)

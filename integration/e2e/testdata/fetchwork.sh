@@ -6,7 +6,7 @@ starter=$1 port=$2 daemons=${3:-personal} user=personal
 id $user >/dev/null 2>&1 || useradd -m -u 20007 $user
 dir=/home/$user/fetch.$port
 rm -rf $dir
-mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run $dir/hooks $dir/work $dir/told
+mkdir -p $dir/log $dir/spool $dir/execute $dir/lock $dir/run $dir/hooks $dir/offered $dir/told
 configure >$dir/config
 cat >>$dir/config <<C
 DAEMON_LIST = MASTER SHARED_PORT COLLECTOR STARTD
@@ -78,8 +78,8 @@ C
 cat >$dir/hooks/fetch <<H
 #!/bin/sh
 cat >/dev/null
-[ -e $dir/work/next ] || exit 0
-mv $dir/work/next $dir/work/now && cat $dir/work/now
+[ -e $dir/offered/next ] || exit 0
+mv $dir/offered/next $dir/offered/now && cat $dir/offered/now
 H
 cat >$dir/hooks/reply <<H
 #!/bin/sh
@@ -132,7 +132,7 @@ cp $dir/job.sh $dir/plain
 chmod 755 $dir/hooks/* $dir/*.sh $dir/badinterpreter
 chmod 644 $dir/plain
 chown -R $user: $dir
-chmod 1777 $dir/told $dir/work
+chmod 1777 $dir/told $dir/offered
 if [ $daemons = root ]; then as() { sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }
 else as() { su $user -s /bin/sh -c "cd $dir; export CONDOR_CONFIG=$dir/config; $*"; }; fi
 as condor_master
@@ -147,9 +147,9 @@ wait_for() { # a command that succeeds
 exits() { grep -cE '[Ss]tarter pid [0-9]+ (exited|died)' $dir/log/StartLog || true; }
 ended() { [ "$(exits)" -gt $before ]; }
 began() { grep -qs began $dir/$name/out; }
-asked() { [ -e $dir/told/reply ] && [ ! -e $dir/work/next ]; }
+asked() { [ -e $dir/told/reply ] && [ ! -e $dir/offered/next ]; }
 wait_for grep -qs slot1 $dir/log/StartLog
-# job runs one whose ad has these lines as well, or in place of what it has otherwise; how says when it is ended from outside.
+# job runs one whose ad has these lines as well, or in place of what it has otherwise; NAME = - takes one away. how says when it is ended from outside.
 job() { # NAME, how, lines of the ad
 	name=$1 how=$2
 	shift 2
@@ -164,8 +164,8 @@ job() { # NAME, how, lines of the ad
 		printf '%s\n' 'ClusterId = 12' 'ProcId = 3' 'JobUniverse = 5' "Cmd = \"$dir/job.sh\"" 'Arguments = "exit one two"' "Iwd = \"$dir/$name\"" 'Out = "out"' 'Err = "err"' 'In = "in"' \
 			'StarterUserLog = "log"' "Owner = \"$user\"" "User = \"$user@personal.invalid\"" 'JobLeaseDuration = 500000' 'IsFetched = TRUE'
 		for line; do printf '%s\n' "$line"; done
-	} | awk '{ key = $1; sub(/=-$/, "", key); line[key] = $0; if (!(key in seen)) { order[++n] = key; seen[key] = 1 } } END { for (i = 1; i <= n; i++) if (line[order[i]] !~ /= ?-$/) print line[order[i]] }' >$dir/work/writing
-	mv $dir/work/writing $dir/work/next
+	} | awk '{ sub(/=-$/, " = -"); line[$1] = $0 } END { for (name in line) if (line[name] !~ / = -$/) print line[name] }' >$dir/offered/writing
+	mv $dir/offered/writing $dir/offered/next
 	wait_for asked || true
 	case $how in
 	vacate) wait_for began && as condor_vacate >/dev/null 2>&1 || true ;;
