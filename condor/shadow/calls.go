@@ -8,38 +8,38 @@ import (
 	"podstarter/internal/cedar"
 )
 
-// Numbers of the calls (condor_includes/condor_sys.h).
+// Numbers of the calls (condor_includes/condor_sys.h), also for what answers them in the place of a shadow.
 const (
-	numGetJobInfo          = -63
-	numJobExit             = -65
-	numGetUserInfo         = -76
-	numRegisterStarterInfo = -77
-	numBeginExecution      = -78
-	numRegisterJobInfo     = -81
-	numJobTermination      = -82
-	numDprintfStats        = -84
-	numGetDockerCreds      = -85
-	numULog                = 284
-	numGetJobAttr          = 285
-	numSetJobAttr          = 286
-	numConstrain           = 287
-	numGetSecSessionInfo   = 288
-	numWhoAmI              = 297
-	numGetCreds            = 302
-	numGetDelegatedProxy   = 303
-	numEventNotification   = 304
-	numRequestGuidance     = 305
+	CallGetJobInfo          = -63
+	CallJobExit             = -65
+	CallGetUserInfo         = -76
+	CallRegisterStarterInfo = -77
+	CallBeginExecution      = -78
+	CallRegisterJobInfo     = -81
+	CallJobTermination      = -82
+	CallDprintfStats        = -84
+	CallGetDockerCreds      = -85
+	CallULog                = 284
+	CallGetJobAttr          = 285
+	CallSetJobAttr          = 286
+	CallConstrain           = 287
+	CallGetSecSessionInfo   = 288
+	CallWhoAmI              = 297
+	CallGetCreds            = 302
+	CallGetDelegatedProxy   = 303
+	CallEventNotification   = 304
+	CallRequestGuidance     = 305
 )
 
 // GetJobInfo fetches the job's ad, secrets included. It is the first call.
 func (c *Client) GetJobInfo(ctx context.Context) (*classads.Ad, error) {
-	return c.getAd(ctx, "get_job_info", numGetJobInfo)
+	return c.getAd(ctx, "get_job_info", CallGetJobInfo)
 }
 
 // GetUserInfo asks for Uid and Gid of the job's owner on the submit side, for a
 // machine that shares user ids but has no account for the user.
 func (c *Client) GetUserInfo(ctx context.Context) (*classads.Ad, error) {
-	return c.getAd(ctx, "get_user_info", numGetUserInfo)
+	return c.getAd(ctx, "get_user_info", CallGetUserInfo)
 }
 
 func (c *Client) getAd(ctx context.Context, name string, number int64) (*classads.Ad, error) {
@@ -57,25 +57,25 @@ func (c *Client) putAd(ctx context.Context, name string, number int64, ad *class
 // RegisterStarterInfo tells the shadow who runs its job; once, before every other
 // call except GetJobInfo.
 func (c *Client) RegisterStarterInfo(ctx context.Context, ad *classads.Ad) error {
-	return c.putAd(ctx, "register_starter_info", numRegisterStarterInfo, ad)
+	return c.putAd(ctx, "register_starter_info", CallRegisterStarterInfo, ad)
 }
 
 // RegisterJobInfo sends an update. It is also the heartbeat between both sides.
 func (c *Client) RegisterJobInfo(ctx context.Context, ad *classads.Ad) error {
-	return c.putAd(ctx, "register_job_info", numRegisterJobInfo, ad)
+	return c.putAd(ctx, "register_job_info", CallRegisterJobInfo, ad)
 }
 
 // BeginExecution tells the shadow that the job's process is about to be executed;
 // the shadow logs it.
 func (c *Client) BeginExecution(ctx context.Context) error {
-	_, err := c.tell(ctx, call{name: "begin_execution", number: numBeginExecution})
+	_, err := c.tell(ctx, call{name: "begin_execution", number: CallBeginExecution})
 	return err
 }
 
 // JobTermination tells how a job ended whose output could not be transferred,
 // before that failure is reported.
 func (c *Client) JobTermination(ctx context.Context, ad *classads.Ad) error {
-	return c.putAd(ctx, "job_termination", numJobTermination, ad)
+	return c.putAd(ctx, "job_termination", CallJobTermination, ad)
 }
 
 // JobExit ends the run; it is the last call. An earlier update must have told how
@@ -84,7 +84,7 @@ func (c *Client) JobExit(ctx context.Context, waitStatus int, reason Reason, ad 
 	if ad == nil {
 		ad = classads.NewAd() // the shadow always reads one
 	}
-	_, err := c.tell(ctx, call{name: "job_exit", number: numJobExit, last: true, put: func(s *cedar.Stream) {
+	_, err := c.tell(ctx, call{name: "job_exit", number: CallJobExit, last: true, put: func(s *cedar.Stream) {
 		s.PutInt(int64(waitStatus))
 		s.PutInt(int64(reason))
 		s.PutAd(ad)
@@ -100,7 +100,7 @@ func (c *Client) EventNotification(ctx context.Context, ad *classads.Ad) (int, e
 	if c.since(name, 9, 4, 1) != nil {
 		return 0, nil
 	}
-	result, err := c.tell(ctx, call{name: name, number: numEventNotification, noErrno: true,
+	result, err := c.tell(ctx, call{name: name, number: CallEventNotification, noErrno: true,
 		put: func(s *cedar.Stream) { s.PutAd(ad) }})
 	return int(result), err
 }
@@ -172,7 +172,7 @@ func (c *Client) RequestGuidance(ctx context.Context, ad *classads.Ad) (Guidance
 		answer.SetString("Command", CommandCarryOn)
 		return Guidance{Ad: answer}, nil
 	}
-	a := ask(ctx, c, call{name: name, number: numRequestGuidance, noErrno: true,
+	a := ask(ctx, c, call{name: name, number: CallRequestGuidance, noErrno: true,
 		put: func(s *cedar.Stream) { s.PutAd(ad) }}, takeAd)
 	return Guidance{Code: int(a.result), Ad: a.value}, a.err
 }
@@ -180,7 +180,7 @@ func (c *Client) RequestGuidance(ctx context.Context, ad *classads.Ad) (Guidance
 // WhoAmI asks for a sign of life.
 func (c *Client) WhoAmI(ctx context.Context) (string, error) {
 	const room = 32
-	a := ask(ctx, c, call{name: "whoami", number: numWhoAmI, put: func(s *cedar.Stream) { s.PutInt(room) }},
+	a := ask(ctx, c, call{name: "whoami", number: CallWhoAmI, put: func(s *cedar.Stream) { s.PutInt(room) }},
 		func(s *cedar.Stream, n int64) ([]byte, error) { return getBytes(s, n, room) })
 	return string(a.value), a.err
 }
@@ -199,6 +199,6 @@ func (c *Client) DprintfStats(ctx context.Context, line string) error {
 	if err := c.since(name, 8, 5, 8); err != nil {
 		return err
 	}
-	_, err := c.tell(ctx, call{name: name, number: numDprintfStats, put: func(s *cedar.Stream) { s.PutString(line) }})
+	_, err := c.tell(ctx, call{name: name, number: CallDprintfStats, put: func(s *cedar.Stream) { s.PutString(line) }})
 	return err
 }

@@ -39,7 +39,7 @@ func TestReplayReconnect(t *testing.T) {
 			if err := Accept(s, info); err != nil {
 				t.Fatal(err)
 			}
-			if n := r.integer(); n != numGetSecSessionInfo {
+			if n := r.integer(); n != CallGetSecSessionInfo {
 				t.Fatalf("the first call was %d", n)
 			}
 			_, _ = r.text(), r.text()

@@ -50,7 +50,7 @@ func (c *Client) GetCreds(ctx context.Context, plain bool) ([]Credential, error)
 	if !c.Encrypted() && !plain {
 		return nil, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
-	a := ask(ctx, c, call{name: name, number: numGetCreds, bare: true, put: func(s *cedar.Stream) { s.PutString("") }}, takeCreds)
+	a := ask(ctx, c, call{name: name, number: CallGetCreds, bare: true, put: func(s *cedar.Stream) { s.PutString("") }}, takeCreds)
 	if a.err == nil && a.value.bad != nil {
 		a.err = fmt.Errorf("shadow call %s: %w", name, a.value.bad)
 	}
@@ -132,7 +132,7 @@ func (c *Client) GetDockerCreds(ctx context.Context, plain bool) (*classads.Ad, 
 	if !c.Encrypted() && !plain {
 		return nil, fmt.Errorf("shadow call %s: %w", name, ErrNotEncrypted)
 	}
-	a := ask(ctx, c, call{name: name, number: numGetDockerCreds, bare: true, put: func(s *cedar.Stream) { s.PutAd(classads.NewAd()) }}, takeAd)
+	a := ask(ctx, c, call{name: name, number: CallGetDockerCreds, bare: true, put: func(s *cedar.Stream) { s.PutAd(classads.NewAd()) }}, takeAd)
 	if a.err != nil {
 		return nil, a.err
 	}

@@ -82,7 +82,7 @@ var fileCalls = [...]struct {
 	FileChmod:      {"chmod", 7, bare},
 	FileChown:      {"chown", 8, bare},
 	FileClose:      {"close", numClose, bare},
-	FileConstrain:  {"constrain", numConstrain, bare},
+	FileConstrain:  {"constrain", CallConstrain, bare},
 	FileFchmod:     {"fchmod", 19, bare},
 	FileFchown:     {"fchown", 20, bare},
 	FileFstat:      {"fstat", 24, padded},
@@ -114,7 +114,7 @@ var fileCalls = [...]struct {
 	FileTruncate:   {"truncate", 113, bare},
 	FileUnlink:     {"unlink", 115, bare},
 	FileUtime:      {"utime", 242, bare},
-	FileWhoami:     {"whoami", numWhoAmI, octets},
+	FileWhoami:     {"whoami", CallWhoAmI, octets},
 	FileWhoareyou:  {"whoareyou", 298, octets},
 	FileWrite:      {"write", numWrite, bare},
 }

@@ -26,7 +26,7 @@ func comeBack(t *testing.T) (mine *cedar.Stream, end func() *cedar.Stream) {
 		for range 2 {
 			_, _ = theirs.GetString()
 		}
-		if err := theirs.EndOfMessage(); err != nil || n != numGetSecSessionInfo {
+		if err := theirs.EndOfMessage(); err != nil || n != CallGetSecSessionInfo {
 			t.Errorf("first call %d, %v", n, err)
 		}
 		theirs.PutInt(1)
@@ -45,7 +45,7 @@ func comeBack(t *testing.T) (mine *cedar.Stream, end func() *cedar.Stream) {
 // serveOne answers one begin_execution.
 func serveOne(t *testing.T, s *cedar.Stream) {
 	t.Helper()
-	if n, err := s.GetInt(); err != nil || n != numBeginExecution || s.EndOfMessage() != nil {
+	if n, err := s.GetInt(); err != nil || n != CallBeginExecution || s.EndOfMessage() != nil {
 		t.Errorf("call %d, %v", n, err)
 		return
 	}

@@ -161,7 +161,7 @@ func TestManyCallers(t *testing.T) {
 		for range callers * each {
 			n, err := peer.GetInt()
 			name, err2 := peer.GetString()
-			if err != nil || err2 != nil || peer.EndOfMessage() != nil || n != numGetJobAttr {
+			if err != nil || err2 != nil || peer.EndOfMessage() != nil || n != CallGetJobAttr {
 				t.Errorf("%d %q %v %v", n, name, err, err2)
 				return
 			}

@@ -22,7 +22,7 @@ func (c *Client) GetDelegatedProxy(ctx context.Context, source string, expires t
 	if !expires.IsZero() {
 		until = expires.Unix()
 	}
-	a := ask(ctx, c, call{name: name, number: numGetDelegatedProxy, bare: true, whole: true, put: func(s *cedar.Stream) {
+	a := ask(ctx, c, call{name: name, number: CallGetDelegatedProxy, bare: true, whole: true, put: func(s *cedar.Stream) {
 		s.PutString(source)
 		s.PutInt(until)
 	}}, takeProxy)

@@ -103,7 +103,7 @@ func (r *repeater) result(value any, err error) any {
 
 func (r *repeater) one(ctx context.Context, number int64) {
 	switch number {
-	case numGetJobInfo:
+	case CallGetJobInfo:
 		r.end()
 		ad, err := r.c.GetJobInfo(ctx)
 		r.must(err)
@@ -118,30 +118,30 @@ func (r *repeater) one(ctx context.Context, number int64) {
 				r.t.Errorf("%s: %v", name, err)
 			}
 		}
-	case numGetUserInfo:
+	case CallGetUserInfo:
 		r.end()
 		ad, err := r.c.GetUserInfo(ctx)
 		r.note("get_user_info %v", r.result(ad, err))
-	case numRegisterStarterInfo:
+	case CallRegisterStarterInfo:
 		ad := r.ad()
 		r.end()
 		r.note("register_starter_info %v", r.result(ad.StringOr("Name", ""), r.c.RegisterStarterInfo(ctx, ad)))
-	case numRegisterJobInfo:
+	case CallRegisterJobInfo:
 		ad := r.ad()
 		r.end()
 		r.note("register_job_info %v", r.result(ad.StringOr("JobState", "Starting"), r.c.RegisterJobInfo(ctx, ad)))
-	case numBeginExecution:
+	case CallBeginExecution:
 		r.end()
 		r.note("begin_execution %v", r.result("done", r.c.BeginExecution(ctx)))
-	case numJobTermination:
+	case CallJobTermination:
 		ad := r.ad()
 		r.end()
 		r.note("job_termination %v", r.result(ad.IntOr("ExitCode", -1), r.c.JobTermination(ctx, ad)))
-	case numJobExit:
+	case CallJobExit:
 		status, reason, ad := r.integer(), r.integer(), r.ad()
 		r.end()
 		r.note("job_exit %#x %v", status, r.result(reason, r.c.JobExit(ctx, int(status), Reason(reason), ad)))
-	case numGetSecSessionInfo:
+	case CallGetSecSessionInfo:
 		_, _ = r.text(), r.text()
 		r.end()
 		info, err := r.c.GetSecSessionInfo(ctx)
@@ -157,31 +157,31 @@ func (r *repeater) one(ctx context.Context, number int64) {
 			}
 		}
 		r.note("get_sec_session_info %s", claim.Alias())
-	case numRequestGuidance:
+	case CallRequestGuidance:
 		ad := r.ad()
 		r.end()
 		g, err := r.c.RequestGuidance(ctx, ad)
 		r.note("request_guidance %s: %v", ad.StringOr("RequestType", ""), r.result(g.Command(), err))
-	case numEventNotification:
+	case CallEventNotification:
 		ad := r.ad()
 		r.end()
 		n, err := r.c.EventNotification(ctx, ad)
 		r.note("event_notification %s: %v", ad.StringOr("EventType", ""), r.result(n, err))
-	case numDprintfStats:
+	case CallDprintfStats:
 		line := r.text()
 		r.end()
 		r.note("dprintf_stats %v", r.result(line != "", r.c.DprintfStats(ctx, line)))
-	case numULog:
+	case CallULog:
 		ad := r.ad()
 		r.end()
 		r.must(r.c.ulog(ctx, ad, false))
 		r.note("ulog %s %s %d", ad.StringOr("MyType", ""), ad.StringOr("Info", ad.StringOr("ErrorMsg", "")), ad.IntOr("HoldReasonCode", 0))
-	case numGetJobAttr:
+	case CallGetJobAttr:
 		name := r.text()
 		r.end()
 		expr, err := r.c.GetJobAttr(ctx, name)
 		r.note("get_job_attr %s: %v", name, r.result(expr, err))
-	case numSetJobAttr:
+	case CallSetJobAttr:
 		expr, name := r.text(), r.text()
 		r.end()
 		r.note("set_job_attr %s: %v", name, r.result(expr, r.c.SetJobAttr(ctx, name, expr)))

@@ -79,7 +79,7 @@ func (c *Client) LogGeneric(ctx context.Context, text string) error {
 }
 
 func (c *Client) ulog(ctx context.Context, ad *classads.Ad, last bool) error {
-	_, err := c.tell(ctx, call{name: "ulog", number: numULog, noReply: true, last: last,
+	_, err := c.tell(ctx, call{name: "ulog", number: CallULog, noReply: true, last: last,
 		put: func(s *cedar.Stream) { s.PutAd(ad) }})
 	return err
 }

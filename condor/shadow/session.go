@@ -62,7 +62,7 @@ func (c *Client) GetSecSessionInfo(ctx context.Context) (SecSessionInfo, error) 
 }
 
 func sessionsCall(name string) call {
-	return call{name: name, number: numGetSecSessionInfo, put: func(s *cedar.Stream) {
+	return call{name: name, number: CallGetSecSessionInfo, put: func(s *cedar.Stream) {
 		// The starter's wishes for the two sessions; it has none.
 		s.PutString("")
 		s.PutString("")

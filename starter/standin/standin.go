@@ -112,19 +112,6 @@ func (s *Shadow) Wait() {
 	}
 }
 
-// Numbers of the calls that an activation makes to the shadow of a job without file transfer
-// (condor_includes/condor_sys.h).
-const (
-	getJobInfo          = -63
-	jobExit             = -65
-	registerStarterInfo = -77
-	beginExecution      = -78
-	registerJobInfo     = -81
-	jobTermination      = -82
-	ulog                = 284
-	eventNotification   = 304
-)
-
 // serve answers calls until the connection ends.
 func (s *Shadow) serve(st *cedar.Stream) {
 	defer close(s.over)
@@ -149,12 +136,12 @@ func (s *Shadow) call(st *cedar.Stream) error {
 	}
 	var status, reason int64
 	var ad *classads.Ad
-	if number == jobExit {
+	if number == shadow.CallJobExit {
 		if status, err = st.GetInt(); err == nil {
 			reason, err = st.GetInt()
 		}
 	}
-	if err == nil && number != getJobInfo && number != beginExecution {
+	if err == nil && number != shadow.CallGetJobInfo && number != shadow.CallBeginExecution {
 		ad, err = st.GetAd()
 	}
 	if err == nil {
@@ -164,27 +151,27 @@ func (s *Shadow) call(st *cedar.Stream) error {
 		return fmt.Errorf("call %d: %w", number, err)
 	}
 	switch number {
-	case getJobInfo:
+	case shadow.CallGetJobInfo:
 		st.PutInt(0)
 		st.PutAd(s.ad)
 		return st.EndMessage()
-	case registerStarterInfo:
+	case shadow.CallRegisterStarterInfo:
 		s.address = ad.StringOr("StarterIpAddr", "")
-	case beginExecution:
+	case shadow.CallBeginExecution:
 		s.write(userlog.Execute{Host: s.address})
-	case registerJobInfo:
+	case shadow.CallRegisterJobInfo:
 		s.follow(ad)
-	case jobTermination:
-	case eventNotification: // nobody counts them
-	case ulog:
+	case shadow.CallJobTermination:
+	case shadow.CallEventNotification: // nobody counts them
+	case shadow.CallULog:
 		return s.report(ad)
-	case jobExit:
+	case shadow.CallJobExit:
 		s.exited(int(status), shadow.Reason(reason), ad)
 	default:
 		return fmt.Errorf("call %d needs a shadow, and the job has none", number)
 	}
 	st.PutInt(0)
-	if err := st.EndMessage(); err != nil || number != jobExit {
+	if err := st.EndMessage(); err != nil || number != shadow.CallJobExit {
 		return err
 	}
 	return errLast
