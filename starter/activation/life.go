@@ -119,12 +119,14 @@ func (a *activation) clean(ctx context.Context) {
 }
 
 // removeTemporary removes what programs that ran for jobs of this user have left in the
-// pilot container, or on the machine. Without a pod and without root, the user may own other
-// files there; in a pilot without root a data slot's user is that of the job that runs beside it.
+// pilot container, or on the machine.
 func (a *activation) removeTemporary(ctx context.Context) error {
-	set := a.opt.Settings
-	if !set.InPod() && os.Getuid() != 0 || a.isDataSlot() && !set.SeparateUsers() {
+	if !leftoversAreTheJobs(os.Getuid() == 0, a.opt.Settings.InPod(), a.isDataSlot()) {
 		return nil
 	}
 	return a.opt.Host.RemoveTemporary(ctx, a.job.UID, a.log)
 }
+
+// leftoversAreTheJobs: under root, users of jobs are nobody else. Otherwise a machine's user may have other files,
+// and in a pod the user of a data slot is that of the job which runs beside it.
+func leftoversAreTheJobs(root, pod, dataSlot bool) bool { return root || pod && !dataSlot }

@@ -51,3 +51,19 @@ func TestTemporaryFilesWithoutPod(t *testing.T) {
 		}
 	}
 }
+
+func TestLeftoversAreTheJobs(t *testing.T) {
+	for _, tt := range []struct{ root, pod, dataSlot, want bool }{
+		{root: true, want: true},
+		{root: true, pod: true, want: true},
+		{root: true, pod: true, dataSlot: true, want: true},
+		{pod: true, want: true},
+		{pod: true, dataSlot: true},
+		{},
+		{dataSlot: true},
+	} {
+		if got := leftoversAreTheJobs(tt.root, tt.pod, tt.dataSlot); got != tt.want {
+			t.Errorf("%+v: %t", tt, got)
+		}
+	}
+}
