@@ -2,6 +2,7 @@ package payloadrun
 
 import (
 	"log/slog"
+	"math"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -50,6 +51,11 @@ func TestGroupOf(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+	for amount, want := range map[int64]int64{1: 1 << 20, -1: 0, 1 << 43: 0, math.MaxInt64: 0} {
+		if got := inMebibytes(amount); got != want {
+			t.Errorf("%d MiB are %d bytes, want %d", amount, got, want)
+		}
 	}
 	set := settings.Settings{Config: config.FromMap(map[string]string{"BASE_CGROUP": "x", "CREATE_CGROUP_WITHOUT_ROOT": "True"})}
 	if diff := cmp.Diff(group.Site{Base: "x", WithoutRoot: true}, GroupsOf(set)); diff != "" {

@@ -180,6 +180,9 @@ func TestEnds(t *testing.T) {
 			if got := strings.TrimSpace(f.read("exit.reason")); got != tt.reason || !strings.Contains(f.read("exit.ad"), tt.ending) {
 				t.Errorf("the hook for the end is told %q, want %q, and %q in\n%s", got, tt.reason, tt.ending, f.read("exit.ad"))
 			}
+			if strings.Contains(f.log.String(), "A call that would go to a shadow failed") {
+				t.Error("a call had no answer")
+			}
 			if left, err := os.ReadDir(f.knobs["EXECUTE"]); err != nil || len(left) > 0 {
 				t.Errorf("left in EXECUTE: %v, %v", left, err)
 			}

@@ -47,6 +47,8 @@ func TestMeter(t *testing.T) {
 	check("a peak between two looks", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, Processes: 4, ImageBytes: 70 << 20, ResidentBytes: 70 << 20, IO: &io})
 	m.knobs.Peak = true
 	check("the kernel's peak", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, Processes: 4, ImageBytes: 90 << 20, ResidentBytes: 90 << 20, IO: &io})
+	group.MemoryCache = 40 << 20 // more than at the look that found most of the payload's own
+	check("the kernel's peak, with file cache that came later", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, Processes: 4, ImageBytes: 80 << 20, ResidentBytes: 80 << 20, IO: &io})
 	m.knobs.FileCache = true
 	check("the kernel's peak with file cache", job.Usage{UserCPU: 9 * time.Second, SystemCPU: 2 * time.Second, Processes: 4, ImageBytes: 120 << 20, ResidentBytes: 70 << 20, IO: &io})
 	m.knobs.Peak = false
