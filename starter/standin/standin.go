@@ -162,7 +162,6 @@ func (s *Shadow) call(st *cedar.Stream) error {
 	case shadow.CallRegisterJobInfo:
 		s.follow(ad)
 	case shadow.CallJobTermination:
-	case shadow.CallEventNotification: // nobody counts them
 	case shadow.CallULog:
 		return s.report(ad)
 	case shadow.CallJobExit:
